@@ -1,0 +1,138 @@
+// The shapes that the hub's private surface (/api, and the operator's part of /v1) answers with. backend/desk writes them.
+// Times are integer milliseconds since the epoch, 0 or absent when there is none.
+
+/** One stretch of untrusted text. `m` is set when the stretch must not be shown as it is (a control, bidirectional,
+ *  zero-width or look-alike character): `t` is then the label to show in a chip and `m` its explanation. */
+export interface Span { t: string; m?: string }
+export type Text = Span[];
+
+export type Kind = 'question' | 'task' | 'notice';
+export type State = 'open' | 'answered' | 'declined' | 'cancelled' | 'expired' | 'completed' | 'dismissed' | 'delivered';
+export type Priority = 'low' | 'normal' | 'high' | 'urgent';
+export type Box = 'needs' | 'waiting' | 'notices' | 'done';
+
+export interface Row {
+  id: string; rev: number; protocol: string; kind: Kind; state: State; box: Box;
+  agent: string; agent_text: Text; project?: Text;
+  title: Text; priority: Priority; sensitive: boolean;
+  received_at: number; expires_at?: number; resolved_at?: number;
+  unread: boolean; starred: boolean; archived: boolean; snoozed_until?: number;
+  checklist?: { done: number; total: number };
+  /** The agent's request is being held open right now (long-poll or held call). */
+  waiting_now: boolean;
+  /** Something about the answer's delivery needs the person: 'approval' | 'failed'. */
+  attention?: 'approval' | 'failed';
+}
+
+export interface Option { value: string; label: Text; description?: Text }
+
+export interface Part {
+  kind: 'text' | 'data' | 'file';
+  html?: string;            // kind text: sanitised
+  data?: unknown;           // kind data: any JSON object
+  file?: { uri: Text; host?: string; name?: Text; mime?: string };  // never fetched
+}
+
+export interface Request {
+  mode: 'select' | 'confirm' | 'input';
+  options?: Option[];
+  schema?: JSONSchema;      // mode input
+  allow_edit: boolean; allow_respond: boolean; allow_ignore: boolean;
+}
+
+/** The flat JSON Schema of an input ask: what the form is made from. */
+export interface JSONSchema {
+  type?: string | string[]; title?: string; description?: string;
+  properties?: Record<string, JSONSchema>; required?: string[];
+  enum?: unknown[]; default?: unknown; format?: string; pattern?: string;
+  minLength?: number; maxLength?: number; minimum?: number; maximum?: number;
+  exclusiveMinimum?: number; exclusiveMaximum?: number; multipleOf?: number;
+  items?: JSONSchema; 'x-ma2h-sensitive'?: boolean; [k: string]: unknown;
+}
+
+export interface Check { text: Text; done: boolean }
+
+export interface Outcome {
+  resolution: string; value?: string | Record<string, unknown>; edited: boolean; comment?: Text; actor: string;
+  resolved_at: number; defaulted: boolean; checklist?: Check[];
+  /** For a select or confirm: the label of the chosen option. */
+  label?: Text;
+}
+
+export interface HistoryEntry { at: number; actor: string; action: string; note?: Text }
+
+export interface Attempt { n: number; at: number; status?: number; error?: string; snippet?: string; ms: number }
+export interface Push {
+  state: 'waiting_approval' | 'pending' | 'delivered' | 'gave_up' | 'refused';
+  host: string; url: Text; max_attempts: number; next_at?: number; attempts: Attempt[];
+}
+export interface Track { state: 'delivered-to-agent' | 'acknowledged' | 'expired'; delivered_at?: number; acknowledged_at?: number; note?: Text }
+
+export interface Detail extends Row {
+  run_id?: string; runtime?: string; tags: string[];
+  body_html?: string; context: Part[];
+  request?: Request;
+  action?: { instructions_html: string; verification_html?: string; checklist: Check[] };
+  /** Whether the operator may decide it now; `reason` says why not, in words; `fix` names the deliberate act that would help. */
+  answerable: { ok: boolean; reason?: string; fix?: 'allow_operator' };
+  allowed_resolvers?: string[] | null;
+  /** What happens if nobody decides: a sentence without the time ("becomes Hold for review", "expires without an answer"). */
+  on_expire?: string;
+  outcome?: Outcome;
+  push?: Push; track?: Track;
+  history: HistoryEntry[];
+  /** Set while `resolve.hold_seconds` keeps a decision back: it is committed at this time unless undone. */
+  held_decision?: { commit_at: number; resolution: string };
+}
+
+export interface Counts { needs: number; waiting: number; notices: number; done: number; unread_notices: number; agents_attention: number }
+
+export interface DeskState {
+  rev: number; counts: Counts; operator: string;
+  hub: { url: string; version: string; dev: boolean; data: string; relaxations: string[] };
+  notifications: { available: boolean; reason?: string };
+  agents: number; answered_ever: boolean;
+}
+
+export interface AgentView {
+  agent_id: string; protocol: string; created_at: number; revoked_at?: number; last_seen?: number;
+  open_items: number;
+  policy: { operator_resolves_unlisted: boolean; callback_hosts: string[]; allowed_senders: string[] | null; inbound_webhook: string | null };
+  /** Hosts (host or host:port) that deliveries wait for the operator to approve. */
+  hosts_awaiting_approval: string[];
+}
+export interface AgentCredentials { agent_id: string; token: string; signing_secret: string; ed25519_public_key: string }
+export interface Pairing { id: string; agent_id: string; code: string; note?: Text; created_at: number; expires_at: number; state: 'pending' | 'approved' | 'refused' | 'expired' }
+
+export interface ApiError { error: { code: string; message: string; details?: { pointer: string; message: string }[] } }
+
+/*
+The calls. All JSON; errors are ApiError. The browser page is signed in by a cookie, the window needs nothing.
+
+  POST /api/session            {ticket} | {token}      -> 204 and the cookie      (401 when wrong)
+  GET  /api/state                                      -> DeskState               (401 when not signed in)
+  GET  /api/events                                     -> text/event-stream: `data: {"rev":N,"items":["msg_…"],"topics":["items","agents","settings"]}`
+                                                          (in the Wails window: window.runtime.EventsOn('changed', …) with the same object)
+  GET  /api/items?box=&agent=&q=&limit=&cursor=        -> {rows: Row[], next_cursor?: string, total: number}
+                                                          needs: by priority, then oldest first; the others: newest first. q searches every box when box is absent
+  GET  /api/items/{id}                                 -> Detail
+  POST /api/items/{id}/resolve  {resolution, value?, comment?, checklist?: {text, done}[]}   -> Detail; 409 carries the real outcome: {error, item: Detail}
+                                                          422/400 details[].pointer names the field, e.g. "/value/port"
+  POST /api/items/{id}/undo                            -> Detail   (takes back a held decision)
+  POST /api/items/{id}/marks    {read?, starred?, archived?: boolean, snoozed_until?: number|null}   -> Row
+  POST /api/items/{id}/redeliver                       -> Detail
+  POST /api/items/{id}/allow-operator                  -> Detail   (sets operator_resolves_unlisted for its agent; recorded in history)
+  POST /api/marks/read  {box}                          -> {count}  (mark all in the box read)
+  GET  /api/agents                                     -> {agents: AgentView[], pairings: Pairing[]}
+  POST /api/agents/{id}/rotate                         -> AgentCredentials
+  POST /api/agents/{id}/hosts   {host, approve: boolean}  -> AgentView
+  POST /api/pairings/{id}       {approve: boolean}     -> Pairing
+  POST /api/practice                                   -> {id}     (posts a practice ask)
+  POST /v1/agents               {agent_id}             -> AgentCredentials (201)
+  DELETE /v1/agents/{id}                               -> 204
+  PUT  /v1/agents/{id}/policy   {…partial policy}      -> {agent_id, policy}
+  GET  /v1/settings                                    -> flat object of dotted keys
+  PATCH /v1/settings            {key: value, …}        -> the flat object; 422 details[].pointer names the key ("/retention_days")
+
+Agent ids in paths are percent-encoded. In the Wails window a clicked link goes through window.go.app.Desktop.OpenExternal(url).
+*/

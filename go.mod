@@ -1,0 +1,3 @@
+module deskbell
+
+go 1.26
