@@ -1,0 +1,213 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+// Fleet is the use cases about agents.
+type Fleet struct {
+	Store   Store
+	Secrets Secrets
+	Now     func() time.Time
+	// PublicKey is the hub's Ed25519 key as agents are given it.
+	PublicKey string
+	// Operator is the person, as attested.
+	Operator func() inbox.Actor
+	// OnChange is called after something about an agent changed; reclassify says that its open items may be for
+	// somebody else now.
+	OnChange func(agent string, reclassify bool)
+	Log      *slog.Logger
+
+	mu    sync.Mutex
+	seen  map[string]time.Time // not written yet
+	offer map[string]offer     // approved pairings whose credentials nobody fetched yet
+}
+
+func (f *Fleet) audit(action, target string) Audit {
+	return Audit{At: f.Now(), Actor: f.Operator().String(), Action: action, Target: target, Result: "done"}
+}
+
+// Add enrols an agent and returns its credentials, once. Errors: *inbox.InvalidError, ErrAgentExists.
+func (f *Fleet) Add(ctx context.Context, id string) (Credentials, error) {
+	return f.add(ctx, id, f.audit("agent added", id))
+}
+
+func (f *Fleet) add(ctx context.Context, id string, audit Audit) (Credentials, error) {
+	if err := CheckID(id); err != nil {
+		return Credentials{}, err
+	}
+	if a, err := f.Store.Agent(ctx, id); err == nil && a.RevokedAt.IsZero() {
+		return Credentials{}, ErrAgentExists
+	}
+	// The secret first: should the rest fail, one without an agent does no harm.
+	c, err := f.mint(id)
+	if err != nil {
+		return Credentials{}, err
+	}
+	a := Agent{ID: id, Protocol: "ma2h", CreatedAt: f.Now(), Policy: Policy{CallbackHosts: []string{}}}
+	if err := f.Store.AddAgent(ctx, a, HashToken(c.Token), audit); err != nil {
+		return Credentials{}, err
+	}
+	f.OnChange(id, false)
+	return c, nil
+}
+
+func (f *Fleet) mint(id string) (Credentials, error) {
+	c := Credentials{AgentID: id, Token: "dbt_" + inbox.RandomName(), SigningSecret: "dbs_" + inbox.RandomName(), PublicKey: f.PublicKey}
+	if err := f.Secrets.Set(SigningSecretName(id), c.SigningSecret); err != nil {
+		return Credentials{}, fmt.Errorf("signing secret: %w", err)
+	}
+	return c, nil
+}
+
+// Rotate gives an agent new credentials; the old token works for RotationOverlap more. Errors: ErrUnknownAgent.
+func (f *Fleet) Rotate(ctx context.Context, id string) (Credentials, error) {
+	a, err := f.Store.Agent(ctx, id)
+	if err != nil {
+		return Credentials{}, err
+	}
+	if !a.RevokedAt.IsZero() {
+		return Credentials{}, ErrUnknownAgent
+	}
+	c, err := f.mint(id)
+	if err != nil {
+		return Credentials{}, err
+	}
+	now := f.Now()
+	if err := f.Store.Rotate(ctx, id, HashToken(c.Token), now, now.Add(RotationOverlap), f.audit("agent rotated", id)); err != nil {
+		return Credentials{}, err
+	}
+	f.OnChange(id, false)
+	return c, nil
+}
+
+// Revoke ends all of an agent's credentials at once. Errors: ErrUnknownAgent.
+func (f *Fleet) Revoke(ctx context.Context, id string) error {
+	if err := f.Store.Revoke(ctx, id, f.Now(), f.audit("agent revoked", id)); err != nil {
+		return err
+	}
+	f.OnChange(id, false)
+	return nil
+}
+
+// Authenticate returns the agent a token proves. Errors: ErrUnknownToken.
+func (f *Fleet) Authenticate(ctx context.Context, token string) (Agent, error) {
+	if token == "" {
+		return Agent{}, ErrUnknownToken
+	}
+	return f.Store.Authenticate(ctx, HashToken(token), f.Now())
+}
+
+// PolicyChange is a partial policy: what is nil stays as it is.
+type PolicyChange struct {
+	OperatorResolvesUnlisted *bool
+	CallbackHosts            *[]string
+	AllowedSenders           **[]string
+	InboundWebhook           **string
+}
+
+// SetPolicy changes what is decided about an agent. Errors: ErrUnknownAgent, *inbox.InvalidError.
+func (f *Fleet) SetPolicy(ctx context.Context, id string, ch PolicyChange) (Agent, error) {
+	a, err := f.Store.SetPolicy(ctx, id, func(p *Policy) error {
+		if ch.OperatorResolvesUnlisted != nil {
+			p.OperatorResolvesUnlisted = *ch.OperatorResolvesUnlisted
+		}
+		if ch.AllowedSenders != nil {
+			p.AllowedSenders = *ch.AllowedSenders
+		}
+		if ch.InboundWebhook != nil {
+			p.InboundWebhook = *ch.InboundWebhook
+		}
+		if ch.CallbackHosts != nil {
+			hosts, err := cleanHosts(*ch.CallbackHosts)
+			if err != nil {
+				return err
+			}
+			p.CallbackHosts = hosts
+		}
+		return nil
+	}, f.audit("agent policy changed", id))
+	if err == nil {
+		f.OnChange(id, ch.OperatorResolvesUnlisted != nil)
+	}
+	return a, err
+}
+
+// ApproveHost adds a callback host to an agent's policy, or takes it off.
+func (f *Fleet) ApproveHost(ctx context.Context, id, host string, approve bool) (Agent, error) {
+	a, err := f.Store.SetPolicy(ctx, id, func(p *Policy) error {
+		hosts := slices.DeleteFunc(slices.Clone(p.CallbackHosts), func(h string) bool { return h == host })
+		if approve {
+			hosts = append(hosts, host)
+		}
+		hosts, err := cleanHosts(hosts)
+		p.CallbackHosts = hosts
+		return err
+	}, f.audit(map[bool]string{true: "callback host approved: ", false: "callback host removed: "}[approve]+host, id))
+	if err == nil {
+		f.OnChange(id, false)
+	}
+	return a, err
+}
+
+func cleanHosts(hosts []string) ([]string, error) {
+	clean := make([]string, 0, len(hosts))
+	for i, h := range hosts {
+		h = strings.ToLower(strings.TrimSpace(h))
+		u, err := url.Parse("https://" + h)
+		if err != nil || h == "" || u.Host != h || u.Hostname() == "" {
+			return nil, inbox.Invalid(fmt.Sprintf("/callback_hosts/%d", i), "%q is not a host or host:port", h)
+		}
+		if !slices.Contains(clean, h) {
+			clean = append(clean, h)
+		}
+	}
+	return clean, nil
+}
+
+// Seen notes that an agent made an authenticated pull just now. It is written down by Run, not at once.
+func (f *Fleet) Seen(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil {
+		f.seen = map[string]time.Time{}
+	}
+	f.seen[id] = f.Now()
+}
+
+// Run writes down who was seen, every few seconds and at the end, until ctx ends.
+func (f *Fleet) Run(ctx context.Context) error {
+	tick := time.NewTicker(3 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			f.flush(ctx)
+		case <-ctx.Done():
+			f.flush(context.WithoutCancel(ctx))
+			return nil
+		}
+	}
+}
+
+func (f *Fleet) flush(ctx context.Context) {
+	f.mu.Lock()
+	seen := f.seen
+	f.seen = nil
+	f.mu.Unlock()
+	if len(seen) == 0 {
+		return
+	}
+	if err := f.Store.SetSeen(ctx, seen); err != nil {
+		f.Log.Warn("last-seen times", "err", err)
+	}
+}

@@ -1,0 +1,131 @@
+// Package fleet is who is out there: agents, what proves them, what the operator decided about each, and how a new
+// one is paired. It knows no HTTP and no SQL.
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	"deskbell/backend/inbox"
+)
+
+// Agent is one enrolled principal.
+type Agent struct {
+	ID        string
+	Protocol  string // what it speaks: ma2h, acs, map, pi, acp
+	CreatedAt time.Time
+	RevokedAt time.Time // zero: not revoked
+	LastSeen  time.Time // last authenticated pull; zero: never
+	Policy    Policy
+}
+
+// Policy is what the operator decided about one agent.
+type Policy struct {
+	OperatorResolvesUnlisted bool      `json:"operator_resolves_unlisted"`
+	CallbackHosts            []string  `json:"callback_hosts"`  // host or host:port, exact
+	AllowedSenders           *[]string `json:"allowed_senders"` // nil: anyone
+	InboundWebhook           *string   `json:"inbound_webhook"`
+}
+
+// Inbox is the part of the policy that decides who may resolve.
+func (p Policy) Inbox() inbox.Policy {
+	return inbox.Policy{OperatorResolvesUnlisted: p.OperatorResolvesUnlisted}
+}
+
+// Credentials are shown once, when they are made; the hub keeps a hash of the token.
+type Credentials struct {
+	AgentID       string `json:"agent_id"`
+	Token         string `json:"token"`
+	SigningSecret string `json:"signing_secret"`
+	PublicKey     string `json:"ed25519_public_key"`
+}
+
+// RotationOverlap is how long the old token still works after a rotation.
+const RotationOverlap = 10 * time.Minute
+
+// The errors of the fleet.
+var (
+	ErrUnknownAgent = errors.New("no such agent")
+	ErrUnknownToken = errors.New("missing or invalid credential")
+	ErrAgentExists  = errors.New("an agent of that id is enrolled already")
+	ErrNoPairing    = errors.New("no such pairing")
+	ErrPairingOver  = errors.New("the pairing was decided or has expired")
+)
+
+// Store keeps agents. Every method is one transaction that is durable when it returns and writes its audit line with it.
+type Store interface {
+	// AddAgent enrols a. A revoked agent of that id is enrolled anew; a live one is ErrAgentExists.
+	AddAgent(ctx context.Context, a Agent, hash []byte, audit Audit) error
+	// Rotate makes hash the agent's token and lets its present ones end at overlapEnd.
+	Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit Audit) error
+	Revoke(ctx context.Context, id string, now time.Time, audit Audit) error
+	SetPolicy(ctx context.Context, id string, fn func(*Policy) error, audit Audit) (Agent, error)
+	// Authenticate returns the live agent that hash proves at now; ErrUnknownToken.
+	Authenticate(ctx context.Context, hash []byte, now time.Time) (Agent, error)
+	Agent(ctx context.Context, id string) (Agent, error)
+	Agents(ctx context.Context) ([]Agent, error)
+	SetSeen(ctx context.Context, seen map[string]time.Time) error
+
+	AddPairing(ctx context.Context, p Pairing, maxPending int) error
+	Pairing(ctx context.Context, id string) (Pairing, error)
+	Pairings(ctx context.Context, now time.Time) ([]Pairing, error)
+	// SetPairing moves a pairing from one state to another; ErrPairingOver when it is not in the first.
+	SetPairing(ctx context.Context, id string, from, to PairingState, now time.Time, audit Audit) error
+
+	Audit(ctx context.Context, a Audit) error
+}
+
+// Audit is one line about a decision over authority.
+type Audit struct {
+	At     time.Time
+	Actor  string
+	Action string
+	Target string
+	Result string // "done", or why it was denied
+}
+
+// Secrets keeps what must be known in clear to sign with.
+type Secrets interface {
+	Get(name string) (string, bool)
+	Set(name, value string) error
+	Delete(name string) error
+}
+
+// SigningSecretName is where an agent's signing secret is kept among the Secrets.
+func SigningSecretName(agent string) string { return "agent:" + agent }
+
+// reserved are the namespaces of peers that other protocols enrol by themselves.
+var reserved = []string{"acs/", "map/", "pi/", "acp/"}
+
+// CheckID says whether an id can be enrolled. MA2H §4: a "#" would make it unaddressable.
+func CheckID(id string) error {
+	switch {
+	case id == "":
+		return inbox.Invalid("/agent_id", "an agent needs an id")
+	case len(id) > 200:
+		return inbox.Invalid("/agent_id", "the id is longer than 200 bytes")
+	case strings.Contains(id, "#"):
+		return inbox.Invalid("/agent_id", `an agent id cannot contain "#"`)
+	}
+	for _, r := range id {
+		if unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar {
+			return inbox.Invalid("/agent_id", "an agent id cannot contain spaces, control or invisible characters")
+		}
+	}
+	for _, prefix := range reserved {
+		if strings.HasPrefix(id, prefix) {
+			return inbox.Invalid("/agent_id", "ids that begin with %q belong to peers of that protocol", prefix)
+		}
+	}
+	return nil
+}
+
+// HashToken is what the hub keeps of a token. A token has 160 random bits, so a plain hash cannot be guessed back.
+func HashToken(token string) []byte {
+	sum := sha256.Sum256([]byte(token))
+	return sum[:]
+}

@@ -1,0 +1,161 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"math/big"
+	"time"
+	"unicode/utf8"
+
+	"deskbell/backend/inbox"
+)
+
+// PairingState is where a pairing stands.
+type PairingState string
+
+// The states of a pairing.
+const (
+	PairingPending  PairingState = "pending"
+	PairingApproved PairingState = "approved"
+	PairingRefused  PairingState = "refused"
+	PairingExpired  PairingState = "expired"
+	PairingDone     PairingState = "done" // approved, and the credentials were handed over
+)
+
+// PairingTime is how long a pairing waits for the person.
+const PairingTime = 5 * time.Minute
+
+// maxPending bounds how many pairings wait at once: anyone on the machine may ask.
+const maxPending = 8
+
+// Pairing is an agent's request for a credential. The person compares Code with what the agent shows.
+type Pairing struct {
+	ID        string
+	Agent     string
+	Code      string
+	Note      string
+	Secret    []byte // hash of what only the asker knows
+	State     PairingState
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+type offer struct {
+	credentials Credentials
+	until       time.Time
+}
+
+// Pair asks for a credential for id. It returns the pairing and the secret with which its asker, and nobody else,
+// can fetch the result. Errors: *inbox.InvalidError, ErrAgentExists, *inbox.LimitError.
+func (f *Fleet) Pair(ctx context.Context, id, note string) (Pairing, string, error) {
+	if err := CheckID(id); err != nil {
+		return Pairing{}, "", err
+	}
+	if utf8.RuneCountInString(note) > 200 {
+		return Pairing{}, "", inbox.Invalid("/note", "the note is longer than 200 characters")
+	}
+	if a, err := f.Store.Agent(ctx, id); err == nil && a.RevokedAt.IsZero() {
+		return Pairing{}, "", ErrAgentExists
+	}
+	now := f.Now()
+	secret := "dbp_" + inbox.RandomName()
+	p := Pairing{
+		ID: "pair_" + inbox.RandomName(), Agent: id, Code: pairingCode(), Note: note, Secret: HashToken(secret),
+		State: PairingPending, CreatedAt: now, ExpiresAt: now.Add(PairingTime),
+	}
+	if err := f.Store.AddPairing(ctx, p, maxPending); err != nil {
+		return Pairing{}, "", err
+	}
+	f.OnChange(id, false)
+	return p, secret, nil
+}
+
+// pairingCode is two groups of three letters that are hard to mistake for one another.
+func pairingCode() string {
+	const letters = "ABCDEFGHJKLMNPQRTUVWXY3467"
+	code := make([]byte, 0, 7)
+	for i := range 6 {
+		if i == 3 {
+			code = append(code, '-')
+		}
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+		if err != nil {
+			panic(err) // crypto/rand does not fail
+		}
+		code = append(code, letters[n.Int64()])
+	}
+	return string(code)
+}
+
+// PairingResult is what the asker may know: where the pairing stands and, once, the credentials.
+// Errors: ErrNoPairing, also for a wrong secret.
+func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, *Credentials, error) {
+	p, err := f.Store.Pairing(ctx, id)
+	if err != nil {
+		return Pairing{}, nil, err
+	}
+	if subtle.ConstantTimeCompare(HashToken(secret), p.Secret) != 1 {
+		return Pairing{}, nil, ErrNoPairing
+	}
+	if p.State == PairingPending && f.Now().After(p.ExpiresAt) {
+		p.State = PairingExpired
+	}
+	if p.State != PairingApproved {
+		return p, nil, nil
+	}
+	f.mu.Lock()
+	o, ok := f.offer[id]
+	delete(f.offer, id)
+	f.mu.Unlock()
+	if !ok || f.Now().After(o.until) {
+		// Approved in an earlier life of the hub and never fetched: nobody has seen the first ones, so make others.
+		c, err := f.Rotate(ctx, p.Agent)
+		if errors.Is(err, ErrUnknownAgent) { // that life ended between approving and enrolling
+			c, err = f.Add(ctx, p.Agent)
+		}
+		if err != nil {
+			return p, nil, err
+		}
+		o.credentials = c
+	}
+	if err := f.Store.SetPairing(ctx, id, PairingApproved, PairingDone, f.Now(), f.audit("pairing fetched", p.Agent)); err != nil {
+		return p, nil, err
+	}
+	return p, &o.credentials, nil
+}
+
+// Decide approves or refuses a pairing. Errors: ErrNoPairing, ErrPairingOver, ErrAgentExists.
+func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, error) {
+	p, err := f.Store.Pairing(ctx, id)
+	if err != nil {
+		return Pairing{}, err
+	}
+	now := f.Now()
+	if now.After(p.ExpiresAt) {
+		return Pairing{}, ErrPairingOver
+	}
+	to, word := PairingRefused, "pairing refused"
+	if approve {
+		to, word = PairingApproved, "pairing approved"
+	}
+	if err := f.Store.SetPairing(ctx, id, PairingPending, to, now, f.audit(word, p.Agent)); err != nil {
+		return Pairing{}, err
+	}
+	p.State = to
+	if approve {
+		c, err := f.Add(ctx, p.Agent)
+		if err != nil {
+			return Pairing{}, err
+		}
+		f.mu.Lock()
+		if f.offer == nil {
+			f.offer = map[string]offer{}
+		}
+		f.offer[id] = offer{credentials: c, until: now.Add(PairingTime)}
+		f.mu.Unlock()
+	}
+	f.OnChange(p.Agent, false)
+	return p, nil
+}

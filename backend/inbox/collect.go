@@ -1,0 +1,122 @@
+package inbox
+
+import (
+	"context"
+	"time"
+)
+
+// Collect is the submitter's pull: the item as it stands, after waiting up to wait for it to end or change. An ended
+// item is stamped delivered before it is returned (MA2H §14.2). With since set and nothing changed after it,
+// notModified is true and nothing is stamped.
+//
+// Errors: ErrNotFound, ErrGone.
+func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Duration, since time.Time) (it Item, notModified bool, err error) {
+	changed, stop := in.watchers.watch(id, wait > 0)
+	defer stop()
+	deadline := time.NewTimer(wait)
+	defer deadline.Stop()
+	for {
+		next := changed.next() // taken before the read: a change after it closes this very channel
+		it, err = in.own(ctx, id, agent)
+		if err != nil {
+			return Item{}, false, err
+		}
+		if it.Track.State == TrackExpired {
+			return Item{}, false, ErrGone
+		}
+		notModified = !since.IsZero() && !it.ChangedAt.After(since)
+		if it.Kind == Notice || (it.Terminal() && !notModified) || (!since.IsZero() && !notModified) {
+			break
+		}
+		select {
+		case <-next:
+		case <-in.expiry(it):
+		case <-ctx.Done():
+			return Item{}, false, ctx.Err()
+		case <-deadline.C:
+			return it, notModified, nil
+		}
+	}
+	if it.Terminal() && it.Kind != Notice && !notModified {
+		it, err = in.delivered(ctx, it)
+	}
+	return it, notModified, err
+}
+
+// expiry fires just after the item's deadline; nil when it has none.
+func (in *Inbox) expiry(it Item) <-chan time.Time {
+	if it.Terminal() || it.ExpiresAt.IsZero() {
+		return nil
+	}
+	return time.After(it.ExpiresAt.Sub(in.Now()) + time.Millisecond)
+}
+
+// Delivered records that the submitter has the answer: its own pull or a 2xx to a push proves it.
+func (in *Inbox) Delivered(ctx context.Context, id string) error {
+	it, err := in.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, err = in.delivered(ctx, it)
+	return err
+}
+
+func (in *Inbox) delivered(ctx context.Context, it Item) (Item, error) {
+	if it.Track.State != TrackNone {
+		return it, nil
+	}
+	return in.apply(ctx, it.ID, func(it Item, now time.Time) (Change, error) {
+		if it.Track.State != TrackNone || !it.Terminal() {
+			return unchanged(it)
+		}
+		it.Track = Track{State: TrackDelivered, DeliveredAt: now}
+		return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, nil
+	})
+}
+
+// Acknowledge records the submitter's word that it has the answer. The first one stands (MA2H §14.1).
+// Errors: ErrNotFound, ErrGone, ErrNotAcknowledgeable.
+func (in *Inbox) Acknowledge(ctx context.Context, id, agent, note string) (Item, error) {
+	it, err := in.own(ctx, id, agent)
+	if err != nil {
+		return Item{}, err
+	}
+	if it.Kind == Notice {
+		return Item{}, ErrNotAcknowledgeable
+	}
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		switch it.Track.State {
+		case TrackAcknowledged:
+			return unchanged(it)
+		case TrackDelivered:
+			it.Track.State, it.Track.AckedAt, it.Track.Note, it.ChangedAt = TrackAcknowledged, now, note, now
+			return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + agent, Action: string(TrackAcknowledged), Note: note}}, nil
+		}
+		return Change{}, ErrNotAcknowledgeable
+	})
+}
+
+// Mark changes the person's own marks. Errors: ErrNotFound.
+func (in *Inbox) Mark(ctx context.Context, id string, fn func(*Marks)) (Item, error) {
+	it, err := in.apply(ctx, id, func(it Item, _ time.Time) (Change, error) {
+		before := it.Marks
+		fn(&it.Marks)
+		if it.Terminal() {
+			it.Marks.SnoozedUntil = time.Time{}
+		}
+		if it.Marks == before {
+			return unchanged(it)
+		}
+		return Change{Item: it}, nil
+	})
+	in.wake()
+	return it, err
+}
+
+// Note adds a line to an item's history without changing where it stands.
+func (in *Inbox) Note(ctx context.Context, id string, e Entry) (Item, error) {
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		e.At = now
+		return Change{Item: it, Entry: e}, nil
+	})
+}

@@ -1,0 +1,192 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Config is what an Inbox needs. Every field but Log must be set.
+type Config struct {
+	Store    Store
+	Now      func() time.Time
+	Repliers map[string]Replier // by protocol name
+	// Operator is the person, as attested.
+	Operator func() Actor
+	// Policy is what the operator decided about an agent.
+	Policy func(ctx context.Context, agent string) (Policy, error)
+	// Hold is how long a decision of the operator can be taken back before it is committed; 0: not at all.
+	Hold func() time.Duration
+	// Retention is how long an item is kept after it ended.
+	Retention func() time.Duration
+	// CheckInput validates an Input answer against the ask's own schema.
+	CheckInput func(schema, value json.RawMessage) []FieldError
+	// OnOwed is called after a commit that owes a push.
+	OnOwed func()
+	Log    *slog.Logger
+}
+
+// Inbox is the use cases: everything that can happen to an item goes through one of its methods.
+type Inbox struct {
+	Config
+	watchers watchers
+	due      chan struct{} // wakes Run when a deadline may have come nearer
+}
+
+// NewInbox returns an Inbox on c.
+func NewInbox(c Config) *Inbox {
+	return &Inbox{Config: c, due: make(chan struct{}, 1)}
+}
+
+// ForOperator says whether the operator may decide it.
+func (in *Inbox) ForOperator(ctx context.Context, it Item) (bool, error) {
+	p, err := in.Policy(ctx, it.Agent)
+	if err != nil {
+		return false, err
+	}
+	return it.MayDecide(in.Operator(), p), nil
+}
+
+// Submit stores n, or finds the item that its idempotency key made before (fresh is then false).
+// Errors: *ConflictError when the key stands for something else, *LimitError.
+func (in *Inbox) Submit(ctx context.Context, n New) (it Item, fresh bool, err error) {
+	n.Item.ForOperator, err = in.ForOperator(ctx, n.Item)
+	if err != nil {
+		return Item{}, false, err
+	}
+	it, digest, fresh, err := in.Store.Insert(ctx, n)
+	if err != nil {
+		return Item{}, false, err
+	}
+	if !fresh {
+		return in.replayed(ctx, it, digest, n.Digest)
+	}
+	if !it.ExpiresAt.IsZero() {
+		in.wake()
+	}
+	in.watchers.publish(it)
+	return it, true, nil
+}
+
+// Replay looks an idempotency key up without storing anything. ErrNotFound: unseen.
+func (in *Inbox) Replay(ctx context.Context, protocol, agent, key string, digest []byte) (Item, error) {
+	it, first, err := in.Store.ItemByKey(ctx, protocol, agent, key)
+	if err != nil {
+		return Item{}, err
+	}
+	it, _, err = in.replayed(ctx, it, first, digest)
+	return it, err
+}
+
+func (in *Inbox) replayed(ctx context.Context, it Item, first, digest []byte) (Item, bool, error) {
+	if string(first) != string(digest) {
+		return Item{}, false, &ConflictError{Item: it}
+	}
+	it, err := in.settle(ctx, it)
+	return it, false, err
+}
+
+// Get returns the item as it stands now: a deadline that has passed is applied first.
+func (in *Inbox) Get(ctx context.Context, id string) (Item, error) {
+	it, err := in.Store.Item(ctx, id)
+	if err != nil {
+		return it, err
+	}
+	return in.settle(ctx, it)
+}
+
+func (in *Inbox) settle(ctx context.Context, it Item) (Item, error) {
+	if !it.overdue(in.Now()) {
+		return it, nil
+	}
+	return in.apply(ctx, it.ID, func(it Item, now time.Time) (Change, error) { return unchanged(it) })
+}
+
+func (it Item) overdue(now time.Time) bool {
+	return it.Overdue(now) || (it.Pending != nil && !it.Pending.CommitAt.After(now))
+}
+
+// errUnchanged leaves a transaction without a write and without a failure.
+var errUnchanged = errors.New("unchanged")
+
+func unchanged(it Item) (Change, error) { return Change{Item: it}, errUnchanged }
+
+// apply runs fn on the stored item after whatever was due before now, in one transaction, and tells the watchers.
+// When something due came first, fn does not run and the item as it then is comes back.
+func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) (Change, error)) (Item, error) {
+	outcome := NewOutcomeID()
+	owes, changed := false, true
+	it, err := in.Store.Apply(ctx, id, func(it Item) (Change, error) {
+		now := in.Now()
+		ch := in.dueChange(it, outcome, now)
+		var err error
+		if ch == nil {
+			var c Change
+			if c, err = fn(it, now); err != nil {
+				return Change{Item: it}, err
+			}
+			ch = &c
+		}
+		if ch.Item.Outcome != nil && it.Outcome == nil {
+			if ch.Item.Response, ch.Owed, err = in.reply(ch.Item); err != nil {
+				return Change{}, err
+			}
+			owes = ch.Owed != nil
+		}
+		return *ch, nil
+	})
+	if err == errUnchanged {
+		err, changed = nil, false
+	}
+	if err != nil {
+		return it, err
+	}
+	if changed {
+		in.watchers.publish(it)
+	}
+	if owes {
+		in.OnOwed()
+	}
+	return it, nil
+}
+
+// dueChange is what the clock alone makes of it by now, or nil. A kept-back decision is committed at its own time when
+// that lies before the deadline.
+func (in *Inbox) dueChange(it Item, outcome string, now time.Time) *Change {
+	if p := it.Pending; p != nil && !p.CommitAt.After(now) && !it.Overdue(p.CommitAt) {
+		ch, err := it.Apply(p.Decision, p.Actor, outcome, p.CommitAt)
+		if err != nil {
+			// It was checked when it was made; should it no longer fit, it is dropped in the open.
+			it.Pending = nil
+			ch = Change{Item: it, Entry: Entry{At: now, Actor: p.Actor.String(), Action: "decision dropped", Note: err.Error()}}
+		}
+		return &ch
+	}
+	if it.Overdue(now) {
+		ch := it.Expire(outcome)
+		return &ch
+	}
+	return nil
+}
+
+func (in *Inbox) reply(it Item) ([]byte, *Owed, error) {
+	r, ok := in.Repliers[it.Protocol]
+	if !ok {
+		return nil, nil, fmt.Errorf("no binding for protocol %q", it.Protocol)
+	}
+	body, owed, err := r.Reply(it)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reply to %s: %w", it.ID, err)
+	}
+	return body, owed, nil
+}
+
+func (in *Inbox) wake() {
+	select {
+	case in.due <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,239 @@
+// Package inbox is what the person decides: items, the one lifecycle they follow, who may decide them, and the use
+// cases around that. It knows no protocol, no HTTP and no SQL: a binding maps its wire messages to items, a Store
+// keeps them, and a Replier turns a decision back into the bytes its protocol sends.
+package inbox
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Kind is what an item wants of the person.
+type Kind string
+
+// The three kinds. Every protocol's messages are mapped to one of them.
+const (
+	Question Kind = "question" // wants an answer
+	Task     Kind = "task"     // wants something done
+	Notice   Kind = "notice"   // wants to be read
+)
+
+// State is an item's place in its lifecycle.
+type State string
+
+// The states. Open is the only one that can be left; a notice is born Delivered and stays so.
+const (
+	Open      State = "open"
+	Answered  State = "answered"
+	Declined  State = "declined"
+	Cancelled State = "cancelled"
+	Expired   State = "expired"
+	Completed State = "completed"
+	Dismissed State = "dismissed"
+	Delivered State = "delivered"
+)
+
+// Priority orders what waits. The zero value is Normal, so that an absent priority needs no default written down.
+type Priority int
+
+// The priorities, as they sort.
+const (
+	Low    Priority = -1
+	Normal Priority = 0
+	High   Priority = 1
+	Urgent Priority = 2
+)
+
+var priorityNames = map[Priority]string{Low: "low", Normal: "normal", High: "high", Urgent: "urgent"}
+
+// String is the wire word: low, normal, high, urgent.
+func (p Priority) String() string { return priorityNames[p] }
+
+// ParsePriority reads the wire word; an unknown or absent one is Normal.
+func ParsePriority(s string) Priority {
+	for p, name := range priorityNames {
+		if name == s {
+			return p
+		}
+	}
+	return Normal
+}
+
+// Item is one message as the inbox holds it: what the person sees of it, where it stands, and the original.
+type Item struct {
+	ID       string
+	Rev      int64 // grows with every change of any item; the store assigns it
+	Protocol string
+	Kind     Kind
+	State    State
+	Agent    string // the authenticated submitter
+	Title    string
+	Priority Priority
+
+	// ForOperator says that the operator may decide it, by its resolvers and the policy for its agent.
+	ForOperator bool
+
+	ReceivedAt time.Time
+	ExpiresAt  time.Time // zero: never
+	ChangedAt  time.Time // last change of state or of the delivery track that somebody could wait for
+
+	Content  Content
+	Original []byte // the wire message, verbatim
+
+	Outcome  *Outcome // set once the state is terminal
+	Response []byte   // the reply as its protocol sends it, fixed by the transition that made it
+	Track    Track
+	Marks    Marks
+	Pending  *PendingDecision // a decision kept back for its undo time
+}
+
+// Content is what an item says, in the inbox's own words.
+type Content struct {
+	Body      string         `json:"body,omitempty"`
+	Project   string         `json:"project,omitempty"`
+	RunID     string         `json:"run_id,omitempty"`
+	Runtime   string         `json:"runtime,omitempty"`
+	Tags      []string       `json:"tags,omitempty"`
+	Context   []Part         `json:"context,omitempty"`
+	Sensitive bool           `json:"sensitive,omitempty"`
+	Request   *Request       `json:"request,omitempty"` // questions only
+	Action    *ActionRequest `json:"action,omitempty"`  // tasks only
+	Resolvers *[]string      `json:"resolvers,omitempty"`
+	// LiteralResolvers says that agent entries of Resolvers are whole names, without a session part (MA2H §9.1, below 0.5).
+	LiteralResolvers bool `json:"literal_resolvers,omitempty"`
+	// To is the agent an item is addressed to; empty for the person's inbox.
+	To string `json:"to,omitempty"`
+}
+
+// Part is one piece of context: exactly one of Text, Data and File is set.
+type Part struct {
+	Text *string         `json:"text,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+	File *File           `json:"file,omitempty"`
+}
+
+// File is a reference that is shown and never fetched.
+type File struct {
+	URI  string `json:"uri"`
+	Name string `json:"name,omitempty"`
+	Mime string `json:"mime,omitempty"`
+}
+
+// Mode is the shape of answer a question takes.
+type Mode string
+
+// The modes, with MA2H's words.
+const (
+	Select  Mode = "select"
+	Confirm Mode = "confirm"
+	Input   Mode = "input"
+)
+
+// Option is one listed answer.
+type Option struct {
+	Value       string `json:"value"`
+	Label       string `json:"label"`
+	Description string `json:"description,omitempty"`
+}
+
+// Request is what a question offers, as effective: options a protocol synthesizes are here, features its version
+// withholds are not.
+type Request struct {
+	Mode          Mode            `json:"mode"`
+	Options       []Option        `json:"options,omitempty"`
+	Schema        json.RawMessage `json:"schema,omitempty"` // Input: a JSON Schema of the answer object
+	AllowEdit     bool            `json:"allow_edit,omitempty"`
+	ForbidRespond bool            `json:"forbid_respond,omitempty"`
+	ForbidIgnore  bool            `json:"forbid_ignore,omitempty"`
+	Default       json.RawMessage `json:"default,omitempty"` // the answer if nobody decides in time; nil: none
+}
+
+// Option returns the listed option with that value.
+func (r *Request) Option(value string) (Option, bool) {
+	for _, o := range r.Options {
+		if o.Value == value {
+			return o, true
+		}
+	}
+	return Option{}, false
+}
+
+// ActionRequest is what a task asks to be done.
+type ActionRequest struct {
+	Instructions string  `json:"instructions"`
+	Checklist    []Check `json:"checklist,omitempty"`
+	Verification string  `json:"verification,omitempty"`
+}
+
+// Check is one line of a checklist.
+type Check struct {
+	Text string `json:"text"`
+	Done bool   `json:"done"`
+}
+
+// Outcome is how an item ended. It never changes once written.
+type Outcome struct {
+	ID        string          `json:"id"` // unguessable; the same on every channel
+	State     State           `json:"state"`
+	Actor     string          `json:"actor"`
+	At        string          `json:"at"` // RFC 3339 in UTC; kept as the one string that is signed
+	Value     json.RawMessage `json:"value,omitempty"`
+	Edited    bool            `json:"edited,omitempty"`
+	Comment   string          `json:"comment,omitempty"`
+	Checklist []Check         `json:"checklist,omitempty"`
+	Defaulted bool            `json:"defaulted,omitempty"`
+}
+
+// Time is At as a time.
+func (o Outcome) Time() time.Time {
+	t, _ := time.Parse(time.RFC3339Nano, o.At) // written by FormatTime only
+	return t
+}
+
+// FormatTime writes t as the wire does: RFC 3339, UTC, milliseconds.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+
+// TrackState is how far an answer got on its way back. It never changes the decision.
+type TrackState string
+
+// The track's states (MA2H §14.2). Empty: not resolved, or resolved and not yet picked up.
+const (
+	TrackNone         TrackState = ""
+	TrackDelivered    TrackState = "delivered-to-agent"
+	TrackAcknowledged TrackState = "acknowledged"
+	TrackExpired      TrackState = "expired"
+)
+
+// Track is the answer's delivery as the submitter has proved it.
+type Track struct {
+	State       TrackState `json:"state,omitempty"`
+	DeliveredAt time.Time  `json:"delivered_at,omitzero"`
+	AckedAt     time.Time  `json:"acked_at,omitzero"`
+	Note        string     `json:"note,omitempty"`
+}
+
+// Marks are the person's own, outside the lifecycle: no protocol ever sees them.
+type Marks struct {
+	Read         bool
+	Starred      bool
+	Archived     bool
+	SnoozedUntil time.Time // zero: not snoozed
+}
+
+// PendingDecision is a decision the person may still take back.
+type PendingDecision struct {
+	Decision Decision  `json:"decision"`
+	Actor    Actor     `json:"actor"`
+	CommitAt time.Time `json:"commit_at"`
+}
+
+// Entry is one line of an item's append-only history.
+type Entry struct {
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`
+	Action string    `json:"action"`
+	Note   string    `json:"note,omitempty"`
+}
+
+// Terminal says whether the item has ended: nothing moves it any more.
+func (it Item) Terminal() bool { return it.State != Open }

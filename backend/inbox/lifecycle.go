@@ -1,0 +1,135 @@
+package inbox
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Verb is a way an item can be ended.
+type Verb string
+
+// The verbs.
+const (
+	Answer   Verb = "answer"
+	Decline  Verb = "decline"
+	Cancel   Verb = "cancel" // the submitter takes a question back
+	Complete Verb = "complete"
+	Dismiss  Verb = "dismiss"
+	Expire   Verb = "expire" // the hub's clock
+)
+
+// lifecycle is the whole decision machine: from Open, each kind allows these verbs and no others.
+var lifecycle = map[Kind]map[Verb]State{
+	Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired},
+	Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired},
+	Notice:   {},
+}
+
+// Decision is what somebody decided, before it is judged.
+type Decision struct {
+	Verb      Verb            `json:"verb"`
+	Value     json.RawMessage `json:"value,omitempty"` // Answer only: a JSON string or object
+	Comment   string          `json:"comment,omitempty"`
+	Checklist []Check         `json:"checklist,omitempty"` // Complete and Dismiss only
+}
+
+// Change is what one act makes of an item: the item as it will be, the line its history gains, and what is owed.
+type Change struct {
+	Item  Item
+	Entry Entry
+	Owed  *Owed // a reply to push, or nil
+}
+
+// Apply returns the change that a decision by actor makes to it at now. It touches nothing. outcomeID is the fresh id
+// the outcome gets. The value of an Input answer must have been checked against the request's schema before.
+//
+// Errors: *InvalidError when the decision does not fit the item, *TerminalError when it fits and comes too late.
+func (it Item) Apply(d Decision, actor Actor, outcomeID string, now time.Time) (Change, error) {
+	to, ok := lifecycle[it.Kind][d.Verb]
+	if !ok {
+		return Change{}, invalid("/resolution", "a %s cannot be ended by %q", it.Kind, d.Verb)
+	}
+	out := Outcome{ID: outcomeID, State: to, Actor: actor.String(), At: FormatTime(now), Comment: d.Comment}
+	switch d.Verb {
+	case Answer:
+		if err := it.Content.Request.accepts(d.Value); err != nil {
+			return Change{}, err
+		}
+		out.Value, out.Edited = d.Value, it.Content.Request.edited(d.Value)
+	case Decline:
+		if it.Content.Request.ForbidIgnore {
+			return Change{}, invalid("/resolution", "this question does not allow being declined (allow_ignore is false)")
+		}
+	case Complete, Dismiss:
+		out.Checklist = d.Checklist
+	}
+	if it.Terminal() {
+		return Change{}, &TerminalError{Item: it}
+	}
+	return it.end(out, now), nil
+}
+
+// Overdue says whether the hub's clock has ended the item: strictly after its deadline (MA2H §7, §9.5), so an act
+// exactly at the deadline still wins.
+func (it Item) Overdue(now time.Time) bool {
+	return !it.Terminal() && !it.ExpiresAt.IsZero() && now.After(it.ExpiresAt)
+}
+
+// Expire returns the change that running out of time makes. The outcome bears the deadline's time, not the moment it
+// was noticed, and a default answer if the question named one.
+func (it Item) Expire(outcomeID string) Change {
+	out := Outcome{ID: outcomeID, State: Expired, Actor: ExpiredActor, At: FormatTime(it.ExpiresAt)}
+	if r := it.Content.Request; r != nil && r.Default != nil {
+		out.Value, out.Defaulted, out.Actor = r.Default, true, DefaultActor
+	}
+	return it.end(out, it.ExpiresAt)
+}
+
+// The actors of the hub's clock. MA2H §6: an applied default is attested as the system's, never as a person's.
+const (
+	DefaultActor = "system:default_on_expire"
+	ExpiredActor = "system:expired"
+)
+
+func (it Item) end(out Outcome, at time.Time) Change {
+	it.State, it.Outcome, it.ChangedAt, it.Pending = out.State, &out, at, nil
+	it.Marks.SnoozedUntil = time.Time{}
+	return Change{Item: it, Entry: Entry{At: at, Actor: out.Actor, Action: string(out.State), Note: out.Comment}}
+}
+
+// accepts checks an answer's value against what the request offers. MA2H §5.2, §8.8.
+func (r *Request) accepts(value json.RawMessage) error {
+	if r.ForbidRespond {
+		return invalid("/resolution", "this question allows no answer, only declining it (allow_respond is false)")
+	}
+	if r.Mode == Input {
+		return nil
+	}
+	s, ok := stringValue(value)
+	if !ok {
+		return invalid("/value", "the answer must be a string: one of the option values")
+	}
+	if _, listed := r.Option(s); !listed && !r.AllowEdit {
+		return invalid("/value", "%q is not one of the option values, and this question does not take other answers", s)
+	}
+	return nil
+}
+
+// edited says whether an answer lies outside the listed options. It follows from the answer and the options alone,
+// never from how the answer was given (MA2H §6).
+func (r *Request) edited(value json.RawMessage) bool {
+	s, ok := stringValue(value)
+	if !ok || r.Mode == Input {
+		return false
+	}
+	return !slices.ContainsFunc(r.Options, func(o Option) bool { return o.Value == s })
+}
+
+func stringValue(raw json.RawMessage) (string, bool) {
+	var s string
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}

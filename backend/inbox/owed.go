@@ -1,0 +1,46 @@
+package inbox
+
+import "time"
+
+// Owed is one reply that must be pushed to its submitter, from the commit that made it until it is delivered or
+// given up. It is a track of its own: whatever becomes of it, the decision stands and can be pulled.
+type Owed struct {
+	ID       int64
+	ItemID   string
+	Protocol string
+	Agent    string
+	URL      string // exactly as the submitter wrote it
+	Host     string // host or host:port: what the operator approves
+	State    OwedState
+	Attempts int // made so far
+	Created  time.Time
+	NextAt   time.Time // when the next attempt is due; only while Pending
+}
+
+// OwedState is where a push stands.
+type OwedState string
+
+// The states of a push.
+const (
+	OwedPending  OwedState = "pending"
+	OwedApproval OwedState = "waiting_approval" // the operator has not approved the host yet: nothing is sent
+	OwedDone     OwedState = "delivered"        // the receiver answered 2xx
+	OwedRefused  OwedState = "refused"          // the receiver answered 3xx or 4xx: never retried
+	OwedGaveUp   OwedState = "gave_up"          // attempts are used up; the answer can still be pulled
+)
+
+// Attempt is one try at pushing.
+type Attempt struct {
+	N       int
+	At      time.Time
+	Took    time.Duration
+	Status  int    // the HTTP status; 0 when there was none
+	Err     string // why there was none
+	Snippet string // the first bytes of the receiver's answer, untrusted
+}
+
+// Replier turns a decision into what its protocol sends back. It is pure: it reads the item, now ended, and nothing else.
+type Replier interface {
+	// Reply returns the response bytes, and where to push them or nil.
+	Reply(it Item) (body []byte, owed *Owed, err error)
+}

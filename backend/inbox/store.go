@@ -1,0 +1,41 @@
+package inbox
+
+import (
+	"context"
+	"time"
+)
+
+// New is an item to be stored for the first time.
+type New struct {
+	Item   Item
+	Key    string // idempotency key, scoped to (protocol, agent); empty: none
+	Digest []byte // what the key stands for
+	Entry  Entry
+	// MaxOpen bounds how many open items its agent may have; 0: no bound.
+	MaxOpen int
+}
+
+// Store keeps items. Every method is one transaction; what it returns is durable.
+type Store interface {
+	// Insert stores n. When n's key was used before it stores nothing and returns the first item and its digest.
+	// Errors: *LimitError when the agent has too many open items.
+	Insert(ctx context.Context, n New) (it Item, digest []byte, fresh bool, err error)
+	// Item returns one item; ErrNotFound, or ErrGone with the agent it belonged to in Item.Agent.
+	Item(ctx context.Context, id string) (Item, error)
+	// ItemByKey returns the item an idempotency key made, with its digest; ErrNotFound.
+	ItemByKey(ctx context.Context, protocol, agent, key string) (Item, []byte, error)
+	// Apply runs fn on the stored item and writes the change it returns (item, history, owed push) atomically.
+	// A Change whose Entry is zero writes no history. When fn fails nothing is written and its error comes back.
+	Apply(ctx context.Context, id string, fn func(Item) (Change, error)) (Item, error)
+	// History returns an item's lines, oldest first.
+	History(ctx context.Context, id string) ([]Entry, error)
+	// Due returns the ids of items with something due at or before now (a deadline, a kept-back decision, the end of
+	// a snooze), earliest first, and when the next thing after that is due (zero: nothing).
+	Due(ctx context.Context, now time.Time, limit int) (ids []string, next time.Time, err error)
+	// Purge ends the retention of at most limit items that ended before the given time: a delivered answer leaves a
+	// tombstone; an answer never collected is first marked expired and kept until the second time. It returns the
+	// ids it touched.
+	Purge(ctx context.Context, before, beforeUncollected time.Time, limit int) ([]string, error)
+	// Reclassify recomputes Item.ForOperator of an agent's open items (agent "" for all) and returns how many moved.
+	Reclassify(ctx context.Context, agent string, forOperator func(Item) bool) (int, error)
+}

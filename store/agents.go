@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"deskbell/backend/fleet"
+)
+
+var _ fleet.Store = (*Store)(nil)
+
+const agentColumns = `id, protocol, created_at, revoked_at, last_seen, policy`
+
+func scanAgent(row scanner) (fleet.Agent, error) {
+	var a fleet.Agent
+	var created, revoked, seen int64
+	var policy []byte
+	if err := row.Scan(&a.ID, &a.Protocol, &created, &revoked, &seen, &policy); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = fleet.ErrUnknownAgent
+		}
+		return a, err
+	}
+	a.CreatedAt, a.RevokedAt, a.LastSeen = at(created), at(revoked), at(seen)
+	if err := json.Unmarshal(policy, &a.Policy); err != nil {
+		return a, fmt.Errorf("stored agent %s: %w", a.ID, err)
+	}
+	return a, nil
+}
+
+func (t *tx) agent(id string) (fleet.Agent, error) {
+	return scanAgent(t.row(`SELECT `+agentColumns+` FROM agents WHERE id = ?`, id))
+}
+
+// AddAgent implements fleet.Store.
+func (s *Store) AddAgent(ctx context.Context, a fleet.Agent, hash []byte, audit fleet.Audit) error {
+	policy, err := json.Marshal(a.Policy)
+	if err != nil {
+		return err
+	}
+	return s.do(ctx, func(t *tx) error {
+		had, err := t.agent(a.ID)
+		switch {
+		case err == nil && had.RevokedAt.IsZero():
+			return fleet.ErrAgentExists
+		case err == nil:
+			err = t.exec(`UPDATE agents SET created_at = ?, revoked_at = 0, policy = ? WHERE id = ?`, ms(a.CreatedAt), string(policy), a.ID)
+		case errors.Is(err, fleet.ErrUnknownAgent):
+			err = t.exec(`INSERT INTO agents (id, protocol, created_at, revoked_at, last_seen, policy) VALUES (?,?,?,0,0,?)`, a.ID, a.Protocol, ms(a.CreatedAt), string(policy))
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.exec(`INSERT INTO credentials (hash, agent, created_at, expires_at) VALUES (?,?,?,0)`, hash, a.ID, ms(a.CreatedAt)); err != nil {
+			return err
+		}
+		return t.audit(audit)
+	})
+}
+
+// Rotate implements fleet.Store.
+func (s *Store) Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error {
+		if _, err := t.agent(id); err != nil {
+			return err
+		}
+		if err := t.exec(`UPDATE credentials SET expires_at = ? WHERE agent = ? AND expires_at = 0`, ms(overlapEnd), id); err != nil {
+			return err
+		}
+		if err := t.exec(`DELETE FROM credentials WHERE expires_at > 0 AND expires_at <= ?`, ms(now)); err != nil {
+			return err
+		}
+		if err := t.exec(`INSERT INTO credentials (hash, agent, created_at, expires_at) VALUES (?,?,?,0)`, hash, id, ms(now)); err != nil {
+			return err
+		}
+		return t.audit(audit)
+	})
+}
+
+// Revoke implements fleet.Store.
+func (s *Store) Revoke(ctx context.Context, id string, now time.Time, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error {
+		a, err := t.agent(id)
+		if err != nil {
+			return err
+		}
+		if !a.RevokedAt.IsZero() {
+			return nil
+		}
+		if err := t.exec(`DELETE FROM credentials WHERE agent = ?`, id); err != nil {
+			return err
+		}
+		if err := t.exec(`UPDATE agents SET revoked_at = ? WHERE id = ?`, ms(now), id); err != nil {
+			return err
+		}
+		return t.audit(audit)
+	})
+}
+
+// SetPolicy implements fleet.Store.
+func (s *Store) SetPolicy(ctx context.Context, id string, fn func(*fleet.Policy) error, audit fleet.Audit) (a fleet.Agent, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		if a, err = t.agent(id); err != nil {
+			return err
+		}
+		if err := fn(&a.Policy); err != nil {
+			return err
+		}
+		policy, err := json.Marshal(a.Policy)
+		if err != nil {
+			return err
+		}
+		if err := t.exec(`UPDATE agents SET policy = ? WHERE id = ?`, string(policy), id); err != nil {
+			return err
+		}
+		// What waited for a host that is approved now is due.
+		for _, host := range a.Policy.CallbackHosts {
+			if err := t.exec(`UPDATE owed SET state = 'pending', next_at = ? WHERE agent = ? AND host = ? AND state = 'waiting_approval'`, ms(audit.At), id, host); err != nil {
+				return err
+			}
+		}
+		return t.audit(audit)
+	})
+	return a, err
+}
+
+// Authenticate implements fleet.Store.
+func (s *Store) Authenticate(ctx context.Context, hash []byte, now time.Time) (fleet.Agent, error) {
+	st, err := s.stmt(ctx, `SELECT `+agentColumns+` FROM agents WHERE revoked_at = 0 AND
+		id = (SELECT agent FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?))`)
+	if err != nil {
+		return fleet.Agent{}, err
+	}
+	a, err := scanAgent(st.QueryRowContext(ctx, hash, ms(now)))
+	if errors.Is(err, fleet.ErrUnknownAgent) {
+		err = fleet.ErrUnknownToken
+	}
+	return a, err
+}
+
+// Agent implements fleet.Store.
+func (s *Store) Agent(ctx context.Context, id string) (fleet.Agent, error) {
+	st, err := s.stmt(ctx, `SELECT `+agentColumns+` FROM agents WHERE id = ?`)
+	if err != nil {
+		return fleet.Agent{}, err
+	}
+	return scanAgent(st.QueryRowContext(ctx, id))
+}
+
+// Agents implements fleet.Store: by id, the revoked ones too.
+func (s *Store) Agents(ctx context.Context) ([]fleet.Agent, error) {
+	rows, err := s.query(ctx, `SELECT `+agentColumns+` FROM agents ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []fleet.Agent
+	for rows.Next() {
+		a, err := scanAgent(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, rows.Err()
+}
+
+// SetSeen implements fleet.Store.
+func (s *Store) SetSeen(ctx context.Context, seen map[string]time.Time) error {
+	return s.do(ctx, func(t *tx) error {
+		for id, when := range seen {
+			if err := t.exec(`UPDATE agents SET last_seen = max(last_seen, ?) WHERE id = ?`, ms(when), id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// OpenByAgent returns how many open items each agent has.
+func (s *Store) OpenByAgent(ctx context.Context) (map[string]int, error) {
+	rows, err := s.query(ctx, `SELECT agent, count(*) FROM items WHERE state = 'open' GROUP BY agent`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	open := map[string]int{}
+	for rows.Next() {
+		var agent string
+		var n int
+		if err := rows.Scan(&agent, &n); err != nil {
+			return nil, err
+		}
+		open[agent] = n
+	}
+	return open, rows.Err()
+}

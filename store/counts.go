@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+// Counts is how many items each box holds.
+type Counts struct {
+	Needs, Waiting, Notices, Done, UnreadNotices int
+}
+
+// counter keeps the numbers that are asked for all the time, so that they cost the same however long the queue is.
+// They are counted once, when first wanted, and follow every commit after that.
+type counter struct {
+	mu    sync.Mutex
+	boxes map[string]int // nil: not counted yet
+	open  map[string]int // by agent; an agent is there once it was counted
+}
+
+// retryWhenFull is what an agent is told whose queue is full: only the person can make room.
+const retryWhenFull = 30 * time.Second
+
+// opened is a change in how many open items an agent has.
+type opened struct {
+	agent string
+	by    int
+}
+
+const unreadNotices = "unread notices"
+
+func newCounter() *counter { return &counter{open: map[string]int{}} }
+
+// moved notes, after the commit, that an item went from one place to another; nil is nowhere.
+func (t *tx) moved(from, to *inbox.Item) {
+	c := t.s.counts
+	for it, by := range map[*inbox.Item]int{from: -1, to: 1} {
+		if it != nil && !it.Terminal() {
+			t.job.opened = append(t.job.opened, opened{it.Agent, by})
+		}
+	}
+	t.after(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.add(from, -1)
+		c.add(to, 1)
+	})
+}
+
+func (c *counter) add(it *inbox.Item, by int) {
+	if it == nil {
+		return
+	}
+	if c.boxes != nil {
+		b := box(*it)
+		c.boxes[b] += by
+		if b == "notices" && !it.Marks.Read {
+			c.boxes[unreadNotices] += by
+		}
+	}
+	if n, counted := c.open[it.Agent]; counted && !it.Terminal() {
+		c.open[it.Agent] = n + by
+	}
+}
+
+// Counts returns how many items each box holds.
+func (s *Store) Counts(ctx context.Context) (Counts, error) {
+	c := s.counts
+	c.mu.Lock()
+	counted := c.boxes != nil
+	c.mu.Unlock()
+	if !counted {
+		// On the writer, so that no commit falls between counting and following.
+		if err := s.do(ctx, func(t *tx) error { return t.countBoxes() }); err != nil {
+			return Counts{}, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.boxes
+	return Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], UnreadNotices: b[unreadNotices]}, nil
+}
+
+func (t *tx) countBoxes() error {
+	boxes := map[string]int{}
+	// Each count walks one partial index.
+	for name, q := range map[string]string{
+		"needs":       `SELECT count(*) FROM items WHERE box = 'needs'`,
+		"waiting":     `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'waiting'`,
+		"notices":     `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'notices'`,
+		"done":        `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'done'`,
+		unreadNotices: `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'notices' AND is_read = 0`,
+	} {
+		var n int
+		if err := t.row(q).Scan(&n); err != nil {
+			return err
+		}
+		boxes[name] = n
+	}
+	// After the commit the moves of earlier jobs in the group find nothing to add to, and those of later ones add to this.
+	t.after(func() {
+		t.s.counts.mu.Lock()
+		defer t.s.counts.mu.Unlock()
+		t.s.counts.boxes = boxes
+	})
+	return nil
+}
+
+// admit refuses an agent that has max open items already; 0 is no bound.
+func (t *tx) admit(agent string, max int) error {
+	if max <= 0 {
+		return nil
+	}
+	c := t.s.counts
+	c.mu.Lock()
+	n, counted := c.open[agent]
+	c.mu.Unlock()
+	if !counted {
+		if err := t.row(`SELECT count(*) FROM items WHERE state = 'open' AND agent = ?`, agent).Scan(&n); err != nil {
+			return err
+		}
+		t.after(func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.open[agent] = n
+		})
+	}
+	if counted {
+		n += t.opened[agent] // what this group has done and the counter does not know yet
+	}
+	if n >= max {
+		return &inbox.LimitError{What: "too many open messages of this agent", RetryAfter: retryWhenFull}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+var _ inbox.Store = (*Store)(nil)
+
+const itemColumns = `n, id, rev, protocol, kind, state, agent, title, priority, for_operator, received_at, expires_at, changed_at,
+	content, original, outcome, response, track, track_detail, is_read, starred, archived, snoozed_until, pending`
+
+// scanner is a row of either kind.
+type scanner interface{ Scan(...any) error }
+
+// scanItem reads itemColumns. The row number comes beside the item: only the store's own tables refer to it.
+func scanItem(row scanner) (it inbox.Item, n int64, err error) {
+	var (
+		kind, state, track                            string
+		content                                       []byte
+		outcome, trackDetail, pending                 sql.NullString
+		received, expires, changed, snoozed, priority int64
+	)
+	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
+		&received, &expires, &changed, &content, &it.Original, &outcome, &it.Response, &track, &trackDetail,
+		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending)
+	if err != nil {
+		return it, 0, err
+	}
+	it.Kind, it.State, it.Priority = inbox.Kind(kind), inbox.State(state), inbox.Priority(priority)
+	it.ReceivedAt, it.ExpiresAt, it.ChangedAt, it.Marks.SnoozedUntil = at(received), at(expires), at(changed), at(snoozed)
+	for _, part := range []struct {
+		text []byte
+		into any
+	}{{content, &it.Content}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(pending.String), &it.Pending}} {
+		if len(part.text) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			return it, 0, fmt.Errorf("stored item %s: %w", it.ID, err)
+		}
+	}
+	it.Track.State = inbox.TrackState(track)
+	return it, n, nil
+}
+
+// box is where the person finds an item.
+func box(it inbox.Item) string {
+	switch {
+	case it.Kind == inbox.Notice && !it.Marks.Archived:
+		return "notices"
+	case it.Terminal():
+		return "done"
+	case !it.ForOperator, !it.Marks.SnoozedUntil.IsZero():
+		return "waiting"
+	}
+	return "needs"
+}
+
+// endedAt orders what is done, newest first.
+func endedAt(it inbox.Item) int64 {
+	switch {
+	case it.Outcome != nil:
+		return ms(it.Outcome.Time())
+	case it.Kind == inbox.Notice && it.Marks.Archived:
+		return ms(it.ReceivedAt)
+	}
+	return 0
+}
+
+// dueAt is when the clock next does something to an item, as a row holds it.
+func dueAt(it inbox.Item) int64 {
+	if it.Terminal() {
+		return 0
+	}
+	var due time.Time
+	nearer := func(t time.Time) {
+		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
+			due = t
+		}
+	}
+	if !it.ExpiresAt.IsZero() {
+		nearer(it.ExpiresAt.Add(time.Millisecond)) // strictly after the deadline
+	}
+	nearer(it.Marks.SnoozedUntil)
+	if it.Pending != nil {
+		nearer(it.Pending.CommitAt)
+	}
+	return ms(due)
+}
+
+// Insert implements inbox.Store.
+func (s *Store) Insert(ctx context.Context, new inbox.New) (it inbox.Item, digest []byte, fresh bool, err error) {
+	content, err := json.Marshal(new.Item.Content)
+	if err != nil {
+		return it, nil, false, fmt.Errorf("item: %w", err)
+	}
+	err = s.do(ctx, func(t *tx) error {
+		it = new.Item
+		if new.Key != "" {
+			var n int64
+			switch err := t.row(`SELECT n, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`, it.Agent, new.Key, it.Protocol).Scan(&n, &digest); {
+			case err == nil:
+				it, _, err = scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE n = ?`, n))
+				return err
+			case !errors.Is(err, sql.ErrNoRows):
+				return err
+			}
+		}
+		if !it.Terminal() {
+			if err := t.admit(it.Agent, new.MaxOpen); err != nil {
+				return err
+			}
+		}
+		it.Rev = t.nextRev()
+		n, err := t.insert(`INSERT INTO items (id, rev, protocol, kind, state, box, agent, title, priority, for_operator,
+				received_at, expires_at, ended_at, changed_at, due_at, idem_key, digest, content, original, track, is_read, starred, archived, snoozed_until)
+			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',0,0,0,0)`,
+			it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), box(it), it.Agent, it.Title, int(it.Priority), it.ForOperator,
+			ms(it.ReceivedAt), ms(it.ExpiresAt), endedAt(it), ms(it.ChangedAt), dueAt(it),
+			sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, string(content), it.Original)
+		if err != nil {
+			return err
+		}
+		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note) VALUES (?,1,?,?,?,?)`,
+			n, ms(new.Entry.At), new.Entry.Actor, new.Entry.Action, new.Entry.Note); err != nil {
+			return err
+		}
+		if err := t.exec(`INSERT INTO reindex (n) VALUES (?)`, n); err != nil {
+			return err
+		}
+		fresh = true
+		t.moved(nil, &it)
+		return nil
+	})
+	return it, digest, fresh, err
+}
+
+// Item implements inbox.Store.
+func (s *Store) Item(ctx context.Context, id string) (inbox.Item, error) {
+	st, err := s.stmt(ctx, `SELECT `+itemColumns+` FROM items WHERE id = ?`)
+	if err != nil {
+		return inbox.Item{}, err
+	}
+	it, _, err := scanItem(st.QueryRowContext(ctx, id))
+	if !errors.Is(err, sql.ErrNoRows) {
+		return it, err
+	}
+	gone, err := s.stmt(ctx, `SELECT agent FROM tombstones WHERE id = ?`)
+	if err != nil {
+		return inbox.Item{}, err
+	}
+	switch err := gone.QueryRowContext(ctx, id).Scan(&it.Agent); {
+	case err == nil:
+		return inbox.Item{ID: id, Agent: it.Agent}, inbox.ErrGone
+	case errors.Is(err, sql.ErrNoRows):
+		return inbox.Item{}, inbox.ErrNotFound
+	default:
+		return inbox.Item{}, err
+	}
+}
+
+// ItemByKey implements inbox.Store.
+func (s *Store) ItemByKey(ctx context.Context, protocol, agent, key string) (inbox.Item, []byte, error) {
+	var id string
+	var digest []byte
+	st, err := s.stmt(ctx, `SELECT id, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`)
+	if err != nil {
+		return inbox.Item{}, nil, err
+	}
+	if err := st.QueryRowContext(ctx, agent, key, protocol).Scan(&id, &digest); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = inbox.ErrNotFound
+		}
+		return inbox.Item{}, nil, err
+	}
+	it, err := s.Item(ctx, id)
+	return it, digest, err
+}
+
+// Apply implements inbox.Store.
+func (s *Store) Apply(ctx context.Context, id string, fn func(inbox.Item) (inbox.Change, error)) (inbox.Item, error) {
+	var it inbox.Item
+	err := s.do(ctx, func(t *tx) error {
+		before, n, err := scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE id = ?`, id))
+		if errors.Is(err, sql.ErrNoRows) {
+			return inbox.ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		it = before
+		ch, err := fn(before)
+		if err != nil {
+			return err
+		}
+		it, err = t.update(n, before, ch)
+		return err
+	})
+	return it, err
+}
+
+// update writes a change to row n.
+func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, error) {
+	it := ch.Item
+	it.Rev = t.nextRev()
+	outcome, err := jsonOrNull(it.Outcome, it.Outcome != nil)
+	if err != nil {
+		return it, err
+	}
+	pending, err := jsonOrNull(it.Pending, it.Pending != nil)
+	if err != nil {
+		return it, err
+	}
+	track, err := jsonOrNull(it.Track, it.Track.State != inbox.TrackNone)
+	if err != nil {
+		return it, err
+	}
+	if err := t.exec(`UPDATE items SET rev=?, state=?, box=?, for_operator=?, ended_at=?, changed_at=?, due_at=?, outcome=?, response=?,
+			track=?, track_detail=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=? WHERE n=?`,
+		it.Rev, string(it.State), box(it), it.ForOperator, endedAt(it), ms(it.ChangedAt), dueAt(it), outcome, it.Response,
+		string(it.Track.State), track, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
+		return it, err
+	}
+	if ch.Entry != (inbox.Entry{}) {
+		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note)
+			SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM history WHERE item = ?1`,
+			n, ms(ch.Entry.At), ch.Entry.Actor, ch.Entry.Action, ch.Entry.Note); err != nil {
+			return it, err
+		}
+	}
+	if ch.Owed != nil {
+		if err := t.owe(n, *ch.Owed); err != nil {
+			return it, err
+		}
+	}
+	if before.Outcome == nil && it.Outcome != nil {
+		if err := t.exec(`INSERT INTO reindex (n) VALUES (?) ON CONFLICT DO NOTHING`, n); err != nil {
+			return it, err
+		}
+	}
+	t.moved(&before, &it)
+	return it, nil
+}
+
+func jsonOrNull(v any, set bool) (sql.NullString, error) {
+	if !set {
+		return sql.NullString{}, nil
+	}
+	b, err := json.Marshal(v)
+	return sql.NullString{String: string(b), Valid: true}, err
+}
+
+// History implements inbox.Store.
+func (s *Store) History(ctx context.Context, id string) ([]inbox.Entry, error) {
+	rows, err := s.query(ctx, `SELECT at, actor, action, note FROM history WHERE item = (SELECT n FROM items WHERE id = ?) ORDER BY seq`, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []inbox.Entry
+	for rows.Next() {
+		var e inbox.Entry
+		var when int64
+		if err := rows.Scan(&when, &e.Actor, &e.Action, &e.Note); err != nil {
+			return nil, err
+		}
+		e.At = at(when)
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}
+
+// Due implements inbox.Store.
+func (s *Store) Due(ctx context.Context, now time.Time, limit int) (ids []string, next time.Time, err error) {
+	rows, err := s.query(ctx, `SELECT id, due_at FROM items WHERE due_at > 0 ORDER BY due_at LIMIT ?`, limit+1)
+	if err != nil {
+		return nil, next, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var due int64
+		if err := rows.Scan(&id, &due); err != nil {
+			return nil, next, err
+		}
+		if due > ms(now) {
+			next = at(due)
+			break
+		}
+		ids = append(ids, id)
+	}
+	return ids, next, rows.Err()
+}

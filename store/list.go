@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"deskbell/backend/inbox"
+)
+
+// ErrBadCursor: a cursor that no list handed out.
+var ErrBadCursor = errors.New("not a cursor of this list")
+
+// Filter narrows a list. Empty fields do not.
+type Filter struct {
+	Box      string // needs, waiting, notices, done
+	State    string
+	Kind     string
+	Agent    string
+	Protocol string
+	Query    string // full-text search
+	Limit    int
+	Cursor   string
+}
+
+// Listed is one item of a list with what the list shows beside it.
+type Listed struct {
+	inbox.Item
+	Attention inbox.OwedState // OwedApproval, OwedGaveUp or OwedRefused; empty otherwise
+}
+
+// List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by priority,
+// then oldest first, the box "done" by when it ended, everything else newest first; a search always newest first.
+func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
+	where := []string{"1"}
+	var args []any
+	add := func(cond string, a ...any) { where, args = append(where, cond), append(args, a...) }
+	switch f.Box {
+	case "":
+	case "needs":
+		add(`box = 'needs'`)
+	default:
+		add(`box <> 'needs' AND box = ?`, f.Box)
+	}
+	for col, v := range map[string]string{"state": f.State, "kind": f.Kind, "agent": f.Agent, "protocol": f.Protocol} {
+		if v != "" {
+			add(col+` = ?`, v)
+		}
+	}
+	order, key := `n DESC`, func(it Listed, n int64) string { return fmt.Sprintf("%d", n) }
+	after := func(c string) (err error) {
+		var n int64
+		if _, err = fmt.Sscanf(c, "%d", &n); err == nil {
+			add(`n < ?`, n)
+		}
+		return err
+	}
+	switch {
+	case f.Query != "":
+		match := ftsQuery(f.Query)
+		if match == "" {
+			return nil, "", nil
+		}
+		if err := s.catchUp(ctx); err != nil {
+			return nil, "", err
+		}
+		add(`n IN (SELECT rowid FROM items_fts WHERE items_fts MATCH ?)`, match)
+	case f.Box == "needs":
+		order = `priority DESC, n`
+		key = func(it Listed, n int64) string { return fmt.Sprintf("%d.%d", it.Priority, n) }
+		after = func(c string) error {
+			var p, n int64
+			_, err := fmt.Sscanf(c, "%d.%d", &p, &n)
+			if err == nil {
+				add(`(priority < ? OR (priority = ? AND n > ?))`, p, p, n)
+			}
+			return err
+		}
+	case f.Box != "":
+		order = `ended_at DESC, n DESC`
+		key = func(it Listed, n int64) string { return fmt.Sprintf("%d.%d", endedAt(it.Item), n) }
+		after = func(c string) error {
+			var e, n int64
+			_, err := fmt.Sscanf(c, "%d.%d", &e, &n)
+			if err == nil {
+				add(`(ended_at, n) < (?, ?)`, e, n)
+			}
+			return err
+		}
+	}
+	if f.Cursor != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
+		if err != nil || after(string(raw)) != nil {
+			return nil, "", ErrBadCursor
+		}
+	}
+	if f.Limit <= 0 || f.Limit > 500 {
+		f.Limit = 100
+	}
+	args = append(args, f.Limit+1)
+	rows, err := s.query(ctx, `SELECT `+itemColumns+`,
+			coalesce((SELECT state FROM owed WHERE item = items.n AND state IN ('waiting_approval', 'gave_up', 'refused')), '')
+		FROM items WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+` LIMIT ?`, args...)
+	if err != nil {
+		return nil, "", fmt.Errorf("list: %w", err)
+	}
+	defer rows.Close()
+	var page []Listed
+	next := ""
+	var last int64
+	for rows.Next() {
+		if len(page) == f.Limit {
+			next = base64.RawURLEncoding.EncodeToString([]byte(key(page[len(page)-1], last)))
+			break
+		}
+		var l Listed
+		l.Item, last, err = scanItem(withExtra{rows, []any{&l.Attention}})
+		if err != nil {
+			return nil, "", fmt.Errorf("list: %w", err)
+		}
+		page = append(page, l)
+	}
+	return page, next, rows.Err()
+}
+
+// withExtra scans columns that follow the ones a scan function knows.
+type withExtra struct {
+	row   scanner
+	extra []any
+}
+
+func (w withExtra) Scan(dest ...any) error { return w.row.Scan(append(dest, w.extra...)...) }
+
+// Count returns how many items a filter finds, up to a bound that keeps it quick.
+func (s *Store) Count(ctx context.Context, f Filter) (int, error) {
+	const bound = 10000
+	match := ftsQuery(f.Query)
+	if match == "" {
+		return 0, nil
+	}
+	st, err := s.stmt(ctx, `SELECT count(*) FROM (SELECT 1 FROM items_fts WHERE items_fts MATCH ? LIMIT ?)`)
+	if err != nil {
+		return 0, err
+	}
+	var n int
+	return n, st.QueryRowContext(ctx, match, bound).Scan(&n)
+}
+
+// Each calls fn with every item, oldest first, and its history. It reads in pages, so fn may take its time.
+func (s *Store) Each(ctx context.Context, fn func(inbox.Item, []inbox.Entry) error) error {
+	var after int64
+	for {
+		rows, err := s.query(ctx, `SELECT `+itemColumns+` FROM items WHERE n > ? ORDER BY n LIMIT 200`, after)
+		if err != nil {
+			return err
+		}
+		var page []inbox.Item
+		for rows.Next() {
+			it, n, err := scanItem(rows)
+			if err != nil {
+				rows.Close()
+				return err
+			}
+			page, after = append(page, it), n
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			return nil
+		}
+		for _, it := range page {
+			h, err := s.History(ctx, it.ID)
+			if err != nil {
+				return err
+			}
+			if err := fn(it, h); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// MarkRead marks every unread item of a box read and returns how many there were and the newest revision.
+func (s *Store) MarkRead(ctx context.Context, box string) (n int64, rev int64, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		rev = t.nextRev()
+		if n, err = t.run(`UPDATE items SET is_read = 1, rev = ? WHERE box = ? AND is_read = 0`, rev, box); err != nil {
+			return err
+		}
+		t.after(func() {
+			t.s.counts.mu.Lock()
+			defer t.s.counts.mu.Unlock()
+			t.s.counts.boxes = nil // counted again when next wanted
+		})
+		return nil
+	})
+	return n, rev, err
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+// owe records a push that row n owes.
+func (t *tx) owe(n int64, o inbox.Owed) error {
+	return t.exec(`INSERT INTO owed (item, protocol, agent, url, host, state, attempts, created, next_at) VALUES (?,?,?,?,?,?,0,?,?)`,
+		n, o.Protocol, o.Agent, o.URL, o.Host, string(o.State), ms(o.Created), ms(o.NextAt))
+}
+
+const owedColumns = `owed.id, items.id, owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at`
+
+func scanOwed(row scanner) (inbox.Owed, error) {
+	var o inbox.Owed
+	var created, next int64
+	err := row.Scan(&o.ID, &o.ItemID, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = inbox.ErrNotFound
+	}
+	o.Created, o.NextAt = at(created), at(next)
+	return o, err
+}
+
+// OwedDue returns pushes due at or before now, the longest due first, and when the next one after that is due (zero: none).
+func (s *Store) OwedDue(ctx context.Context, now time.Time, limit int) (due []inbox.Owed, next time.Time, err error) {
+	rows, err := s.query(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item
+		WHERE owed.state = 'pending' ORDER BY owed.next_at LIMIT ?`, limit+1)
+	if err != nil {
+		return nil, next, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		o, err := scanOwed(rows)
+		if err != nil {
+			return nil, next, err
+		}
+		if o.NextAt.After(now) || len(due) == limit {
+			next = o.NextAt
+			break
+		}
+		due = append(due, o)
+	}
+	return due, next, rows.Err()
+}
+
+// OwedOf returns an item's push and its attempts, oldest first; inbox.ErrNotFound when it owes none.
+func (s *Store) OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error) {
+	st, err := s.stmt(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item WHERE items.id = ?`)
+	if err != nil {
+		return inbox.Owed{}, nil, err
+	}
+	o, err := scanOwed(st.QueryRowContext(ctx, itemID))
+	if err != nil {
+		return o, nil, err
+	}
+	rows, err := s.query(ctx, `SELECT n, at, took, status, error, snippet FROM attempts WHERE owed = ? ORDER BY n`, o.ID)
+	if err != nil {
+		return o, nil, err
+	}
+	defer rows.Close()
+	var all []inbox.Attempt
+	for rows.Next() {
+		var a inbox.Attempt
+		var when, took int64
+		if err := rows.Scan(&a.N, &when, &took, &a.Status, &a.Err, &a.Snippet); err != nil {
+			return o, nil, err
+		}
+		a.At, a.Took = at(when), time.Duration(took)*time.Millisecond
+		all = append(all, a)
+	}
+	return o, all, rows.Err()
+}
+
+// Attempted records one attempt at a push and where the push stands after it.
+func (s *Store) Attempted(ctx context.Context, o inbox.Owed, a inbox.Attempt) error {
+	return s.do(ctx, func(t *tx) error {
+		if err := t.exec(`UPDATE owed SET state = ?, attempts = ?, next_at = ? WHERE id = ?`, string(o.State), o.Attempts, ms(o.NextAt), o.ID); err != nil {
+			return err
+		}
+		if a.N == 0 { // nothing was tried: only the state changed
+			return nil
+		}
+		return t.exec(`INSERT INTO attempts (owed, n, at, took, status, error, snippet)
+			SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM attempts WHERE owed = ?1`,
+			o.ID, ms(a.At), a.Took.Milliseconds(), a.Status, a.Err, a.Snippet)
+	})
+}
+
+// Redeliver makes an item's push due now with all its attempts before it again; inbox.ErrNotFound when it owes none.
+func (s *Store) Redeliver(ctx context.Context, itemID string, now time.Time) error {
+	return s.do(ctx, func(t *tx) error {
+		n, err := t.run(`UPDATE owed SET state = 'pending', attempts = 0, next_at = ? WHERE item = (SELECT n FROM items WHERE id = ?)`, ms(now), itemID)
+		if err == nil && n == 0 {
+			err = inbox.ErrNotFound
+		}
+		return err
+	})
+}
+
+// HostsAwaiting returns, by agent, the hosts that pushes wait for the operator to approve.
+func (s *Store) HostsAwaiting(ctx context.Context) (map[string][]string, error) {
+	rows, err := s.query(ctx, `SELECT DISTINCT agent, host FROM owed WHERE state = 'waiting_approval' ORDER BY agent, host`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	hosts := map[string][]string{}
+	for rows.Next() {
+		var agent, host string
+		if err := rows.Scan(&agent, &host); err != nil {
+			return nil, err
+		}
+		hosts[agent] = append(hosts[agent], host)
+	}
+	return hosts, rows.Err()
+}
+
+// OwedCounts returns how many pushes stand in each state.
+func (s *Store) OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error) {
+	rows, err := s.query(ctx, `SELECT state, count(*) FROM owed GROUP BY state`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	counts := map[inbox.OwedState]int{}
+	for rows.Next() {
+		var state string
+		var n int
+		if err := rows.Scan(&state, &n); err != nil {
+			return nil, err
+		}
+		counts[inbox.OwedState(state)] = n
+	}
+	return counts, rows.Err()
+}

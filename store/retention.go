@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+// keepTombstones is how long the hub still knows that an id is gone rather than unknown.
+const keepTombstones = 365 * 24 * time.Hour
+
+// Purge implements inbox.Store.
+func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, limit int) (ids []string, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		ids = nil
+		rows, err := t.rows(`SELECT `+itemColumns+` FROM items
+			WHERE (ended_at > 0 AND ended_at < ?1 AND kind <> 'notice' AND (track IN ('delivered-to-agent', 'acknowledged') OR track = '' OR ended_at < ?2))
+			   OR (ended_at > 0 AND ended_at < ?1 AND kind = 'notice')
+			   OR (box = 'notices' AND is_read = 1 AND received_at < ?1)
+			LIMIT ?3`, ms(before), ms(beforeUncollected), limit)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		type found struct {
+			n  int64
+			it inbox.Item
+		}
+		var all []found
+		for rows.Next() {
+			it, n, err := scanItem(rows)
+			if err != nil {
+				return err
+			}
+			all = append(all, found{n, it})
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		for _, f := range all {
+			if f.it.Kind != inbox.Notice && f.it.Track.State == inbox.TrackNone {
+				it := f.it
+				it.Track.State = inbox.TrackExpired
+				entry := inbox.Entry{At: before, Actor: inbox.ExpiredActor, Action: "answer never collected"}
+				if _, err := t.update(f.n, f.it, inbox.Change{Item: it, Entry: entry}); err != nil {
+					return err
+				}
+			} else if err := t.remove(f.n, f.it); err != nil {
+				return err
+			}
+			ids = append(ids, f.it.ID)
+		}
+		return t.exec(`DELETE FROM tombstones WHERE at < ?`, ms(before.Add(-keepTombstones)))
+	})
+	return ids, err
+}
+
+// remove deletes an item with all that belongs to it and leaves a tombstone.
+func (t *tx) remove(n int64, it inbox.Item) error {
+	if err := t.exec(`INSERT INTO tombstones (id, agent, at) VALUES (?,?,?) ON CONFLICT DO NOTHING`, it.ID, it.Agent, time.Now().UnixMilli()); err != nil {
+		return err
+	}
+	if err := t.exec(`DELETE FROM reindex WHERE n = ?`, n); err != nil {
+		return err
+	}
+	if err := t.exec(`DELETE FROM items_fts WHERE rowid = ?`, n); err != nil {
+		return err
+	}
+	if err := t.exec(`DELETE FROM items WHERE n = ?`, n); err != nil { // history, owed and attempts go with it
+		return err
+	}
+	t.moved(&it, nil)
+	return nil
+}
+
+// Reclassify implements inbox.Store.
+func (s *Store) Reclassify(ctx context.Context, agent string, forOperator func(inbox.Item) bool) (moved int, err error) {
+	err = s.do(ctx, func(t *tx) error {
+		moved = 0
+		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE state = 'open' AND (?1 = '' OR agent = ?1)`, agent)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		changed := map[int64]inbox.Item{}
+		for rows.Next() {
+			it, n, err := scanItem(rows)
+			if err != nil {
+				return err
+			}
+			if forOperator(it) != it.ForOperator {
+				changed[n] = it
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		for n, before := range changed {
+			it := before
+			it.ForOperator = !before.ForOperator
+			if _, err := t.update(n, before, inbox.Change{Item: it}); err != nil {
+				return err
+			}
+		}
+		moved = len(changed)
+		return nil
+	})
+	return moved, err
+}

@@ -1,0 +1,220 @@
+// Package store keeps everything in one SQLite file. One goroutine writes and commits many callers' changes together,
+// so that being durable costs one sync for all of them; readers are many and can only read. One file a noun; plain SQL.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/gofrs/flock"
+	_ "modernc.org/sqlite" // the driver; pure Go, so that the headless binary needs no C
+)
+
+// DatabaseFile is the database's name in the data folder.
+const DatabaseFile = "deskbell.db"
+
+// LockedError: another hub has the data folder.
+type LockedError struct{ Dir string }
+
+func (e *LockedError) Error() string { return "another hub is using " + e.Dir }
+
+// Store is the open database. Its methods are safe for concurrent use.
+type Store struct {
+	dir   string
+	lock  *flock.Flock
+	write *sql.DB
+	read  *sql.DB
+	log   *slog.Logger
+
+	jobs   chan *job
+	quit   chan struct{} // closed to end the writer
+	done   chan struct{} // closed when it has ended
+	closed sync.Once
+
+	// What follows belongs to the writer goroutine.
+	rev    int64
+	counts *counter
+
+	indexing chan struct{} // wakes the indexer
+	reads    sync.Map      // query text -> *sql.Stmt
+}
+
+// Open takes the data folder's lock, then opens the database and brings its schema up to date, after making a copy.
+// The folder is made if need be, for its owner alone.
+//
+// Errors: *LockedError; *NewerSchemaError when a later version wrote the database: then nothing was touched.
+func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	got, err := lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock of the data folder: %w", err)
+	}
+	if !got {
+		return nil, &LockedError{Dir: dir}
+	}
+	s := &Store{
+		dir: dir, lock: lock, log: log,
+		jobs: make(chan *job, 1024), quit: make(chan struct{}), done: make(chan struct{}),
+		indexing: make(chan struct{}, 1),
+	}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(err, s.shut())
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) (err error) {
+	path := filepath.Join(s.dir, DatabaseFile)
+	// The file is made before SQLite does, so that it is never readable by others; SQLite gives its siblings the same mode.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	if s.write, err = sql.Open("sqlite", dsn(path, false)); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	s.write.SetMaxOpenConns(1)
+	if err := migrate(ctx, s.write, path, s.log); err != nil {
+		return err
+	}
+	if s.read, err = sql.Open("sqlite", dsn(path, true)); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	readers := max(4, runtime.NumCPU())
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
+	return s.startWriter(ctx)
+}
+
+// dsn spells the connection's pragmas out, because they are per connection.
+func dsn(path string, readOnly bool) string {
+	q := url.Values{}
+	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "temp_store(MEMORY)"} {
+		q.Add("_pragma", p)
+	}
+	if readOnly {
+		q.Add("_pragma", "query_only(1)")
+	} else {
+		// A checkpoint stalls the commit it falls on: fewer, larger ones, and the log file cut back after each.
+		q.Add("_pragma", "wal_autocheckpoint(4000)")
+		q.Add("_pragma", "journal_size_limit(67108864)")
+	}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: q.Encode()}).String()
+}
+
+// Close lets the writer finish what it has, then closes the database and gives the folder free.
+func (s *Store) Close() error {
+	var err error
+	s.closed.Do(func() { err = s.shut() })
+	return err
+}
+
+func (s *Store) shut() error {
+	var errs []error
+	if s.counts != nil { // the writer runs
+		close(s.quit)
+		<-s.done
+	}
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.Close())
+	}
+	return errors.Join(append(errs, s.lock.Unlock())...)
+}
+
+// Dir is the data folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Check asks SQLite whether the database is sound and returns what it found; empty: nothing wrong.
+func (s *Store) Check(ctx context.Context) ([]string, error) {
+	rows, err := s.read.QueryContext(ctx, `PRAGMA quick_check(20)`)
+	if err != nil {
+		return nil, fmt.Errorf("integrity check: %w", err)
+	}
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, fmt.Errorf("integrity check: %w", err)
+		}
+		if line != "ok" {
+			found = append(found, line)
+		}
+	}
+	return found, rows.Err()
+}
+
+// Backup writes a consistent copy of the database to path, which must not exist.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("backup: %s exists already", path)
+	}
+	return copyDatabase(ctx, s.read, path)
+}
+
+// copyDatabase writes a consistent copy beside its final name and moves it there when it is whole.
+func copyDatabase(ctx context.Context, db *sql.DB, path string) error {
+	part := path + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("copy of the database: %w", err)
+	}
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("copy of the database: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("copy of the database: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+		return errors.Join(fmt.Errorf("copy of the database: %w", err), os.Remove(part))
+	}
+	if err := os.Rename(part, path); err != nil {
+		return fmt.Errorf("copy of the database: %w", err)
+	}
+	return nil
+}
+
+// stmt returns a read's statement, prepared once.
+func (s *Store) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
+	if st, ok := s.reads.Load(q); ok {
+		return st.(*sql.Stmt), nil
+	}
+	st, err := s.read.PrepareContext(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if prior, loaded := s.reads.LoadOrStore(q, st); loaded {
+		st.Close()
+		return prior.(*sql.Stmt), nil
+	}
+	return st, nil
+}
+
+func (s *Store) query(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	st, err := s.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(ctx, args...)
+}

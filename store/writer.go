@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// ErrClosed: the store was closed.
+var ErrClosed = errors.New("the store is closed")
+
+// maxGroup bounds how many callers share one commit, and so how long the last of them waits.
+const maxGroup = 256
+
+// job is one caller's transaction: fn runs under a savepoint of its own inside a commit shared with others.
+type job struct {
+	fn     func(*tx) error
+	err    error
+	done   chan struct{}
+	opened []opened
+	// after runs on the writer when the commit has happened, before the caller is told.
+	after []func()
+}
+
+// tx is the writer's side of one job.
+type tx struct {
+	s     *Store
+	ctx   context.Context
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+	job   *job
+	// opened is what the jobs of the current group so far add to their agents' numbers of open items.
+	opened map[string]int
+}
+
+func (s *Store) startWriter(ctx context.Context) error {
+	conn, err := s.write.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	if err := conn.QueryRowContext(ctx, `SELECT coalesce(max(rev), 0) FROM (SELECT max(rev) AS rev FROM items UNION ALL SELECT CAST(value AS INTEGER) FROM settings WHERE key = 'rev')`).Scan(&s.rev); err != nil {
+		return errors.Join(fmt.Errorf("database: %w", err), conn.Close())
+	}
+	s.counts = newCounter()
+	go s.runWriter(conn)
+	return nil
+}
+
+// do hands fn to the writer and waits until what it wrote is durable. fn must not block and must not keep its tx.
+// Once handed over the write happens whatever becomes of ctx: a caller that gave up cannot leave it half-done.
+func (s *Store) do(ctx context.Context, fn func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := &job{fn: fn, done: make(chan struct{})}
+	select {
+	case s.jobs <- j:
+	case <-s.quit:
+		return ErrClosed
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-s.done:
+	}
+	select {
+	case <-j.done: // its commit was the writer's last
+		return j.err
+	default:
+		return ErrClosed
+	}
+}
+
+func (s *Store) runWriter(conn *sql.Conn) {
+	defer close(s.done)
+	t := &tx{s: s, ctx: context.Background(), conn: conn, stmts: map[string]*sql.Stmt{}}
+	defer func() {
+		for _, st := range t.stmts {
+			st.Close()
+		}
+		if _, err := conn.ExecContext(t.ctx, `PRAGMA optimize`); err != nil {
+			s.log.Warn("database optimize", "err", err)
+		}
+		if err := conn.Close(); err != nil {
+			s.log.Warn("database close", "err", err)
+		}
+	}()
+	group := make([]*job, 0, maxGroup)
+	for {
+		group = group[:0]
+		select {
+		case j := <-s.jobs:
+			group = append(group, j)
+		case <-s.quit:
+		}
+	more:
+		for len(group) < maxGroup {
+			select {
+			case j := <-s.jobs:
+				group = append(group, j)
+			default:
+				break more
+			}
+		}
+		if len(group) == 0 { // only when told to quit, with nothing left
+			return
+		}
+		s.commit(t, group)
+	}
+}
+
+// commit runs a group of jobs in one transaction and tells each of them its own result.
+func (s *Store) commit(t *tx, group []*job) {
+	rev := s.rev
+	t.opened = map[string]int{}
+	err := t.exec(`BEGIN IMMEDIATE`)
+	if err == nil {
+		for _, j := range group {
+			j.err = s.runJob(t, j, len(group) > 1)
+		}
+		if err = t.exec(`COMMIT`); err != nil {
+			s.rev = rev
+			if rerr := t.exec(`ROLLBACK`); rerr != nil {
+				s.log.Error("rollback", "err", rerr)
+			}
+		}
+	}
+	for _, j := range group {
+		switch {
+		case err != nil && j.err == nil:
+			j.err = fmt.Errorf("commit: %w", err)
+		case j.err == nil:
+			for _, f := range j.after {
+				f()
+			}
+		}
+		close(j.done)
+	}
+}
+
+// runJob runs one job so that its failure undoes its own writes and nobody else's.
+func (s *Store) runJob(t *tx, j *job, shared bool) (err error) {
+	if err := t.exec(`SAVEPOINT job`); err != nil {
+		return err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
+		}
+		if err != nil {
+			j.after = nil
+			if rerr := t.exec(`ROLLBACK TO job`); rerr != nil {
+				s.log.Error("rollback of one write", "err", rerr)
+			}
+		}
+		if rerr := t.exec(`RELEASE job`); rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+	}()
+	t.job = j
+	if err := j.fn(t); err != nil {
+		return err
+	}
+	for _, o := range j.opened {
+		t.opened[o.agent] += o.by
+	}
+	return nil
+}
+
+// after runs f once the commit has happened.
+func (t *tx) after(f func()) { t.job.after = append(t.job.after, f) }
+
+func (t *tx) nextRev() int64 { t.s.rev++; return t.s.rev }
+
+func (t *tx) stmt(q string) (*sql.Stmt, error) {
+	st, ok := t.stmts[q]
+	if !ok {
+		var err error
+		if st, err = t.conn.PrepareContext(t.ctx, q); err != nil {
+			return nil, fmt.Errorf("prepare %.60q: %w", q, err)
+		}
+		t.stmts[q] = st
+	}
+	return st, nil
+}
+
+func (t *tx) exec(q string, args ...any) error {
+	_, err := t.run(q, args...)
+	return err
+}
+
+// run executes q and returns how many rows it touched.
+func (t *tx) run(q string, args ...any) (int64, error) {
+	st, err := t.stmt(q)
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, fmt.Errorf("%.60q: %w", q, err)
+	}
+	n, _ := r.RowsAffected() // the driver always knows
+	return n, nil
+}
+
+// insert executes q and returns the new row's id.
+func (t *tx) insert(q string, args ...any) (int64, error) {
+	st, err := t.stmt(q)
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.ExecContext(t.ctx, args...)
+	if err != nil {
+		return 0, fmt.Errorf("%.60q: %w", q, err)
+	}
+	return r.LastInsertId()
+}
+
+func (t *tx) row(q string, args ...any) *sql.Row {
+	st, err := t.stmt(q)
+	if err != nil {
+		return t.conn.QueryRowContext(t.ctx, q, args...) // reports the same error through Scan
+	}
+	return st.QueryRowContext(t.ctx, args...)
+}
+
+func (t *tx) rows(q string, args ...any) (*sql.Rows, error) {
+	st, err := t.stmt(q)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(t.ctx, args...)
+}
