@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"deskbell/backend/wire"
 )
@@ -225,6 +226,15 @@ func mail(version, id, from, to, digest string, t int64, jti string) ([]byte, er
 }
 
 func payloadDigest(response, state json.RawMessage) (string, error) {
+	for _, raw := range []json.RawMessage{response, state} {
+		if len(raw) == 0 {
+			continue
+		}
+		// Composing would let a fragment such as `1,"x":2` pass for a value.
+		if err := wire.Check(raw, 0); err != nil {
+			return "", fmt.Errorf("payload: %w", err)
+		}
+	}
 	return digestOf(wire.Member{Name: "response", Value: response}, wire.Member{Name: "state", Value: state})
 }
 
@@ -249,7 +259,13 @@ func digestOf(members ...wire.Member) (string, error) { return Digest(wire.Compo
 
 func object(members ...wire.Member) ([]byte, error) { return Canonical(wire.Compose(members)) }
 
-func text(name, value string) wire.Member { return wire.Member{Name: name, Value: wire.Quote(value)} }
+// text is a member that is a string. One that is not UTF-8 stays as it is, for Canonical to refuse, instead of being signed as something else.
+func text(name, value string) wire.Member {
+	if !utf8.ValidString(value) {
+		return wire.Member{Name: name, Value: []byte(`"` + value + `"`)}
+	}
+	return wire.Member{Name: name, Value: wire.Quote(value)}
+}
 
 // seconds is the time as MA2H signs it: a string of digits.
 func seconds(t int64) wire.Member { return text("t", strconv.FormatInt(t, 10)) }
