@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,30 +20,56 @@ type Member struct {
 func Members(raw []byte) ([]Member, error) {
 	s := scanner{data: raw, depth: DefaultDepth, unique: true}
 	members := make([]Member, 0, 16)
-	if err := s.root(func(name, value []byte) bool {
-		members = append(members, Member{Name: string(name), Value: value})
-		return true
-	}); err != nil {
+	err := s.only('{', func() error {
+		return s.object(func(name []byte) error {
+			start := s.pos
+			err := s.value()
+			members = append(members, Member{Name: string(name), Value: s.data[start:s.pos]})
+			return err
+		})
+	})
+	if err != nil {
 		return nil, err
 	}
 	return members, nil
 }
 
-// root reads a document that must be an object.
-func (s *scanner) root(each func(name, value []byte) bool) error {
-	s.space()
-	if s.pos >= len(s.data) || s.data[s.pos] != '{' {
-		return s.fail("an object must stand here")
+// Elements lists the elements of an array, raw and checked as the values of Members are.
+func Elements(raw []byte) ([][]byte, error) {
+	s := scanner{data: raw, depth: DefaultDepth, unique: true}
+	var elements [][]byte
+	err := s.only('[', func() error {
+		return s.array(func() error {
+			start := s.pos
+			err := s.value()
+			elements = append(elements, s.data[start:s.pos])
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
 	}
-	if err := s.object(each); err != nil {
+	return elements, nil
+}
+
+// only reads a document whose one value starts with opening.
+func (s *scanner) only(opening byte, read func() error) error {
+	s.space()
+	if s.pos >= len(s.data) || s.data[s.pos] != opening {
+		kind := "an object"
+		if opening == '[' {
+			kind = "an array"
+		}
+		return s.fail(kind + " must stand here")
+	}
+	if err := read(); err != nil {
 		return err
 	}
-	s.space()
-	if s.pos < len(s.data) {
-		return s.fail("unexpected data after the value")
-	}
-	return nil
+	return s.end()
 }
+
+// errFound ends a reading that has seen enough.
+var errFound = errors.New("found")
 
 // Get returns the raw value of one member, a part of raw. It reads no further than it must, so raw should have passed Check; false means
 // that raw is not an object or has no such member.
@@ -53,15 +80,18 @@ func Get(raw []byte, name string) ([]byte, bool) {
 		return nil, false
 	}
 	var found []byte
-	// A fault before the member leaves found nil; a fault after it is not this function's business.
-	_ = s.object(func(n, value []byte) bool {
-		if string(n) != name {
-			return true
+	err := s.object(func(n []byte) error {
+		start := s.pos
+		if err := s.value(); err != nil {
+			return err
 		}
-		found = value
-		return false
+		if string(n) != name {
+			return nil
+		}
+		found = s.data[start:s.pos]
+		return errFound
 	})
-	return found, found != nil
+	return found, err == errFound
 }
 
 // String returns the text of a raw JSON string; false for anything else.

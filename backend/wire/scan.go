@@ -51,7 +51,7 @@ func (s *scanner) value() error {
 	case '{':
 		return s.object(nil)
 	case '[':
-		return s.array()
+		return s.array(nil)
 	case '"':
 		_, err := s.text()
 		return err
@@ -77,8 +77,8 @@ func (s *scanner) word(w string) error {
 	return nil
 }
 
-// object reads an object; each, if not nil, sees every member and may stop the reading by returning false.
-func (s *scanner) object(each func(name, value []byte) bool) error {
+// object reads an object. visit, if not nil, is called where each value starts and has to read it.
+func (s *scanner) object(visit func(name []byte) error) error {
 	if s.depth == 0 {
 		return s.failAt(s.pos, "nested too deeply")
 	}
@@ -113,12 +113,13 @@ func (s *scanner) object(each func(name, value []byte) bool) error {
 		}
 		s.pos++
 		s.space()
-		start = s.pos
-		if err := s.value(); err != nil {
-			return under(err, string(name))
+		if visit == nil {
+			err = s.value()
+		} else {
+			err = visit(name)
 		}
-		if each != nil && !each(name, s.data[start:s.pos]) {
-			return nil
+		if err != nil {
+			return under(err, string(name))
 		}
 		s.space()
 		if s.pos >= len(s.data) {
@@ -168,7 +169,8 @@ func (s *scanner) claim(name []byte, first int, seen map[string]struct{}) (map[s
 	return seen, nil
 }
 
-func (s *scanner) array() error {
+// array reads an array. visit is as for object.
+func (s *scanner) array(visit func() error) error {
 	if s.depth == 0 {
 		return s.failAt(s.pos, "nested too deeply")
 	}
@@ -181,7 +183,13 @@ func (s *scanner) array() error {
 		return nil
 	}
 	for i := 0; ; i++ {
-		if err := s.value(); err != nil {
+		var err error
+		if visit == nil {
+			err = s.value()
+		} else {
+			err = visit()
+		}
+		if err != nil {
 			return under(err, strconv.Itoa(i))
 		}
 		s.space()
@@ -344,9 +352,12 @@ func (s *scanner) digits() bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// under puts a step in front of an error's pointer.
+// under puts a step in front of a syntax error's pointer; any other error passes.
 func under(err error, step string) error {
-	e := err.(*SyntaxError)
+	e, ok := err.(*SyntaxError)
+	if !ok {
+		return err
+	}
 	e.Pointer = "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(step) + e.Pointer
 	return e
 }

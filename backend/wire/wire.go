@@ -41,6 +41,10 @@ func (s *scanner) document() error {
 	if err := s.value(); err != nil {
 		return err
 	}
+	return s.end()
+}
+
+func (s *scanner) end() error {
 	s.space()
 	if s.pos < len(s.data) {
 		return s.fail("unexpected data after the value")
