@@ -13,13 +13,13 @@ import (
 
 var _ fleet.Store = (*Store)(nil)
 
-const agentColumns = `id, protocol, created_at, revoked_at, last_seen, policy`
+const agentColumns = `id, protocol, created_at, revoked_at, last_seen, alg, policy`
 
 func scanAgent(row scanner) (fleet.Agent, error) {
 	var a fleet.Agent
 	var created, revoked, seen int64
 	var policy []byte
-	if err := row.Scan(&a.ID, &a.Protocol, &created, &revoked, &seen, &policy); err != nil {
+	if err := row.Scan(&a.ID, &a.Protocol, &created, &revoked, &seen, &a.Alg, &policy); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			err = fleet.ErrUnknownAgent
 		}
@@ -48,9 +48,9 @@ func (s *Store) AddAgent(ctx context.Context, a fleet.Agent, hash []byte, audit 
 		case err == nil && had.RevokedAt.IsZero():
 			return fleet.ErrAgentExists
 		case err == nil:
-			err = t.exec(`UPDATE agents SET created_at = ?, revoked_at = 0, policy = ? WHERE id = ?`, ms(a.CreatedAt), string(policy), a.ID)
+			err = t.exec(`UPDATE agents SET created_at = ?, revoked_at = 0, alg = ?, policy = ? WHERE id = ?`, ms(a.CreatedAt), a.Alg, string(policy), a.ID)
 		case errors.Is(err, fleet.ErrUnknownAgent):
-			err = t.exec(`INSERT INTO agents (id, protocol, created_at, revoked_at, last_seen, policy) VALUES (?,?,?,0,0,?)`, a.ID, a.Protocol, ms(a.CreatedAt), string(policy))
+			err = t.exec(`INSERT INTO agents (id, protocol, created_at, revoked_at, last_seen, alg, policy) VALUES (?,?,?,0,0,?,?)`, a.ID, a.Protocol, ms(a.CreatedAt), a.Alg, string(policy))
 		}
 		if err != nil {
 			return err

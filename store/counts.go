@@ -8,11 +8,6 @@ import (
 	"deskbell/backend/inbox"
 )
 
-// Counts is how many items each box holds.
-type Counts struct {
-	Needs, Waiting, Notices, Done, UnreadNotices int
-}
-
 // counter keeps the numbers that are asked for all the time, so that they cost the same however long the queue is.
 // They are counted once, when first wanted, and follow every commit after that.
 type counter struct {
@@ -55,7 +50,7 @@ func (c *counter) add(it *inbox.Item, by int) {
 		return
 	}
 	if c.boxes != nil {
-		b := box(*it)
+		b := it.Box()
 		c.boxes[b] += by
 		if b == "notices" && !it.Marks.Read {
 			c.boxes[unreadNotices] += by
@@ -67,7 +62,7 @@ func (c *counter) add(it *inbox.Item, by int) {
 }
 
 // Counts returns how many items each box holds.
-func (s *Store) Counts(ctx context.Context) (Counts, error) {
+func (s *Store) Counts(ctx context.Context) (inbox.Counts, error) {
 	c := s.counts
 	c.mu.Lock()
 	counted := c.boxes != nil
@@ -75,13 +70,13 @@ func (s *Store) Counts(ctx context.Context) (Counts, error) {
 	if !counted {
 		// On the writer, so that no commit falls between counting and following.
 		if err := s.do(ctx, func(t *tx) error { return t.countBoxes() }); err != nil {
-			return Counts{}, err
+			return inbox.Counts{}, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.boxes
-	return Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], UnreadNotices: b[unreadNotices]}, nil
+	return inbox.Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], UnreadNotices: b[unreadNotices]}, nil
 }
 
 func (t *tx) countBoxes() error {

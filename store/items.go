@@ -50,19 +50,6 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	return it, n, nil
 }
 
-// box is where the person finds an item.
-func box(it inbox.Item) string {
-	switch {
-	case it.Kind == inbox.Notice && !it.Marks.Archived:
-		return "notices"
-	case it.Terminal():
-		return "done"
-	case !it.ForOperator, !it.Marks.SnoozedUntil.IsZero():
-		return "waiting"
-	}
-	return "needs"
-}
-
 // endedAt orders what is done, newest first.
 func endedAt(it inbox.Item) int64 {
 	switch {
@@ -122,7 +109,7 @@ func (s *Store) Insert(ctx context.Context, new inbox.New) (it inbox.Item, diges
 		n, err := t.insert(`INSERT INTO items (id, rev, protocol, kind, state, box, agent, title, priority, for_operator,
 				received_at, expires_at, ended_at, changed_at, due_at, idem_key, digest, content, original, track, is_read, starred, archived, snoozed_until)
 			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',0,0,0,0)`,
-			it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), box(it), it.Agent, it.Title, int(it.Priority), it.ForOperator,
+			it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), it.Box(), it.Agent, it.Title, int(it.Priority), it.ForOperator,
 			ms(it.ReceivedAt), ms(it.ExpiresAt), endedAt(it), ms(it.ChangedAt), dueAt(it),
 			sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, string(content), it.Original)
 		if err != nil {
@@ -224,7 +211,7 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 	}
 	if err := t.exec(`UPDATE items SET rev=?, state=?, box=?, for_operator=?, ended_at=?, changed_at=?, due_at=?, outcome=?, response=?,
 			track=?, track_detail=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=? WHERE n=?`,
-		it.Rev, string(it.State), box(it), it.ForOperator, endedAt(it), ms(it.ChangedAt), dueAt(it), outcome, it.Response,
+		it.Rev, string(it.State), it.Box(), it.ForOperator, endedAt(it), ms(it.ChangedAt), dueAt(it), outcome, it.Response,
 		string(it.Track.State), track, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
 		return it, err
 	}

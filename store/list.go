@@ -10,30 +10,9 @@ import (
 	"deskbell/backend/inbox"
 )
 
-// ErrBadCursor: a cursor that no list handed out.
-var ErrBadCursor = errors.New("not a cursor of this list")
-
-// Filter narrows a list. Empty fields do not.
-type Filter struct {
-	Box      string // needs, waiting, notices, done
-	State    string
-	Kind     string
-	Agent    string
-	Protocol string
-	Query    string // full-text search
-	Limit    int
-	Cursor   string
-}
-
-// Listed is one item of a list with what the list shows beside it.
-type Listed struct {
-	inbox.Item
-	Attention inbox.OwedState // OwedApproval, OwedGaveUp or OwedRefused; empty otherwise
-}
-
 // List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by priority,
 // then oldest first, the box "done" by when it ended, everything else newest first; a search always newest first.
-func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
+func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, string, error) {
 	where := []string{"1"}
 	var args []any
 	add := func(cond string, a ...any) { where, args = append(where, cond), append(args, a...) }
@@ -49,7 +28,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
 			add(col+` = ?`, v)
 		}
 	}
-	order, key := `n DESC`, func(it Listed, n int64) string { return fmt.Sprintf("%d", n) }
+	order, key := `n DESC`, func(it inbox.Listed, n int64) string { return fmt.Sprintf("%d", n) }
 	after := func(c string) (err error) {
 		var n int64
 		if _, err = fmt.Sscanf(c, "%d", &n); err == nil {
@@ -69,7 +48,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
 		add(`n IN (SELECT rowid FROM items_fts WHERE items_fts MATCH ?)`, match)
 	case f.Box == "needs":
 		order = `priority DESC, n`
-		key = func(it Listed, n int64) string { return fmt.Sprintf("%d.%d", it.Priority, n) }
+		key = func(it inbox.Listed, n int64) string { return fmt.Sprintf("%d.%d", it.Priority, n) }
 		after = func(c string) error {
 			var p, n int64
 			_, err := fmt.Sscanf(c, "%d.%d", &p, &n)
@@ -80,7 +59,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
 		}
 	case f.Box != "":
 		order = `ended_at DESC, n DESC`
-		key = func(it Listed, n int64) string { return fmt.Sprintf("%d.%d", endedAt(it.Item), n) }
+		key = func(it inbox.Listed, n int64) string { return fmt.Sprintf("%d.%d", endedAt(it.Item), n) }
 		after = func(c string) error {
 			var e, n int64
 			_, err := fmt.Sscanf(c, "%d.%d", &e, &n)
@@ -93,7 +72,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
 	if f.Cursor != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(f.Cursor)
 		if err != nil || after(string(raw)) != nil {
-			return nil, "", ErrBadCursor
+			return nil, "", inbox.ErrBadCursor
 		}
 	}
 	if f.Limit <= 0 || f.Limit > 500 {
@@ -107,7 +86,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
 		return nil, "", fmt.Errorf("list: %w", err)
 	}
 	defer rows.Close()
-	var page []Listed
+	var page []inbox.Listed
 	next := ""
 	var last int64
 	for rows.Next() {
@@ -115,7 +94,7 @@ func (s *Store) List(ctx context.Context, f Filter) ([]Listed, string, error) {
 			next = base64.RawURLEncoding.EncodeToString([]byte(key(page[len(page)-1], last)))
 			break
 		}
-		var l Listed
+		var l inbox.Listed
 		l.Item, last, err = scanItem(withExtra{rows, []any{&l.Attention}})
 		if err != nil {
 			return nil, "", fmt.Errorf("list: %w", err)
@@ -134,7 +113,7 @@ type withExtra struct {
 func (w withExtra) Scan(dest ...any) error { return w.row.Scan(append(dest, w.extra...)...) }
 
 // Count returns how many items a filter finds, up to a bound that keeps it quick.
-func (s *Store) Count(ctx context.Context, f Filter) (int, error) {
+func (s *Store) Count(ctx context.Context, f inbox.Filter) (int, error) {
 	const bound = 10000
 	match := ftsQuery(f.Query)
 	if match == "" {

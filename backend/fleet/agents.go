@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/signing"
 )
 
 // Fleet is the use cases about agents.
@@ -36,14 +37,23 @@ func (f *Fleet) audit(action, target string) Audit {
 	return Audit{At: f.Now(), Actor: f.Operator().String(), Action: action, Target: target, Result: "done"}
 }
 
-// Add enrols an agent and returns its credentials, once. Errors: *inbox.InvalidError, ErrAgentExists.
-func (f *Fleet) Add(ctx context.Context, id string) (Credentials, error) {
-	return f.add(ctx, id, f.audit("agent added", id))
+// Note leaves an audit line about an act of the operator.
+func (f *Fleet) Note(ctx context.Context, action, target string) error {
+	return f.Store.Audit(ctx, f.audit(action, target))
 }
 
-func (f *Fleet) add(ctx context.Context, id string, audit Audit) (Credentials, error) {
+// Add enrols an agent that is signed to with alg ("" is hmac-sha256) and returns its credentials, once.
+// Errors: *inbox.InvalidError, ErrAgentExists.
+func (f *Fleet) Add(ctx context.Context, id, alg string) (Credentials, error) {
 	if err := CheckID(id); err != nil {
 		return Credentials{}, err
+	}
+	switch alg {
+	case "":
+		alg = signing.AlgHMAC
+	case signing.AlgHMAC, signing.AlgEd25519:
+	default:
+		return Credentials{}, inbox.Invalid("/signature_alg", "the algorithms are %s and %s", signing.AlgHMAC, signing.AlgEd25519)
 	}
 	if a, err := f.Store.Agent(ctx, id); err == nil && a.RevokedAt.IsZero() {
 		return Credentials{}, ErrAgentExists
@@ -53,8 +63,8 @@ func (f *Fleet) add(ctx context.Context, id string, audit Audit) (Credentials, e
 	if err != nil {
 		return Credentials{}, err
 	}
-	a := Agent{ID: id, Protocol: "ma2h", CreatedAt: f.Now(), Policy: Policy{CallbackHosts: []string{}}}
-	if err := f.Store.AddAgent(ctx, a, HashToken(c.Token), audit); err != nil {
+	a := Agent{ID: id, Protocol: "ma2h", Alg: alg, CreatedAt: f.Now(), Policy: Policy{CallbackHosts: []string{}}}
+	if err := f.Store.AddAgent(ctx, a, HashToken(c.Token), f.audit("agent added", id)); err != nil {
 		return Credentials{}, err
 	}
 	f.OnChange(id, false)

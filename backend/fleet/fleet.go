@@ -20,7 +20,9 @@ type Agent struct {
 	CreatedAt time.Time
 	RevokedAt time.Time // zero: not revoked
 	LastSeen  time.Time // last authenticated pull; zero: never
-	Policy    Policy
+	// Alg is the algorithm that signs what is pushed to it, hmac-sha256 or ed25519, unless a callback names a secret.
+	Alg    string
+	Policy Policy
 }
 
 // Policy is what the operator decided about one agent.

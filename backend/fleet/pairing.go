@@ -113,7 +113,7 @@ func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, 
 		// Approved in an earlier life of the hub and never fetched: nobody has seen the first ones, so make others.
 		c, err := f.Rotate(ctx, p.Agent)
 		if errors.Is(err, ErrUnknownAgent) { // that life ended between approving and enrolling
-			c, err = f.Add(ctx, p.Agent)
+			c, err = f.Add(ctx, p.Agent, "")
 		}
 		if err != nil {
 			return p, nil, err
@@ -145,7 +145,7 @@ func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, e
 	}
 	p.State = to
 	if approve {
-		c, err := f.Add(ctx, p.Agent)
+		c, err := f.Add(ctx, p.Agent, "")
 		if err != nil {
 			return Pairing{}, err
 		}

@@ -237,3 +237,16 @@ type Entry struct {
 
 // Terminal says whether the item has ended: nothing moves it any more.
 func (it Item) Terminal() bool { return it.State != Open }
+
+// Box is where the person finds the item: "needs" them, "waiting" for somebody else or for later, "notices", "done".
+func (it Item) Box() string {
+	switch {
+	case it.Kind == Notice && !it.Marks.Archived:
+		return "notices"
+	case it.Terminal():
+		return "done"
+	case !it.ForOperator, !it.Marks.SnoozedUntil.IsZero():
+		return "waiting"
+	}
+	return "needs"
+}

@@ -133,3 +133,23 @@ func stringValue(raw json.RawMessage) (string, bool) {
 	}
 	return s, true
 }
+
+// The bounds of what a decision may carry, in bytes and lines.
+const (
+	MaxNote      = 16_384 // a comment, or the note of an acknowledgment
+	maxValue     = 262_144
+	maxChecklist = 1000
+)
+
+// CheckSizes refuses a decision larger than the hub keeps. Errors: *InvalidError.
+func (d Decision) CheckSizes() error {
+	switch {
+	case len(d.Comment) > MaxNote:
+		return invalid("/comment", "is longer than %d bytes", MaxNote)
+	case len(d.Value) > maxValue:
+		return invalid("/value", "is larger than %d bytes", maxValue)
+	case len(d.Checklist) > maxChecklist:
+		return invalid("/checklist", "has more than %d lines", maxChecklist)
+	}
+	return nil
+}

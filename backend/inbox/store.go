@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -29,6 +30,9 @@ type Store interface {
 	Apply(ctx context.Context, id string, fn func(Item) (Change, error)) (Item, error)
 	// History returns an item's lines, oldest first.
 	History(ctx context.Context, id string) ([]Entry, error)
+	// List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by
+	// priority, then oldest first; other boxes, and everything else, newest first. ErrBadCursor.
+	List(ctx context.Context, f Filter) ([]Listed, string, error)
 	// Due returns the ids of items with something due at or before now (a deadline, a kept-back decision, the end of
 	// a snooze), earliest first, and when the next thing after that is due (zero: nothing).
 	Due(ctx context.Context, now time.Time, limit int) (ids []string, next time.Time, err error)
@@ -38,4 +42,30 @@ type Store interface {
 	Purge(ctx context.Context, before, beforeUncollected time.Time, limit int) ([]string, error)
 	// Reclassify recomputes Item.ForOperator of an agent's open items (agent "" for all) and returns how many moved.
 	Reclassify(ctx context.Context, agent string, forOperator func(Item) bool) (int, error)
+}
+
+// ErrBadCursor: a cursor that no list handed out.
+var ErrBadCursor = errors.New("not a cursor of this list")
+
+// Filter narrows a list. Empty fields do not.
+type Filter struct {
+	Box      string // needs, waiting, notices, done
+	State    string
+	Kind     string
+	Agent    string
+	Protocol string
+	Query    string // full-text search
+	Limit    int
+	Cursor   string
+}
+
+// Listed is one item of a list with what the list shows beside it.
+type Listed struct {
+	Item
+	Attention OwedState // OwedApproval, OwedGaveUp or OwedRefused; empty otherwise
+}
+
+// Counts is how many items each box holds.
+type Counts struct {
+	Needs, Waiting, Notices, Done, UnreadNotices int
 }

@@ -116,3 +116,6 @@ func (in *Inbox) Feed(ctx context.Context) <-chan Changed {
 	})
 	return ch
 }
+
+// Moved tells the feeds that an item moved otherwise than through the inbox (its push did); "" is many.
+func (in *Inbox) Moved(id string) { in.watchers.publish(Item{ID: id}) }

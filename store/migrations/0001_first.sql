@@ -99,6 +99,7 @@ CREATE TABLE agents (
   created_at INTEGER NOT NULL,
   revoked_at INTEGER NOT NULL,
   last_seen  INTEGER NOT NULL,
+  alg        TEXT NOT NULL,               -- hmac-sha256 or ed25519
   policy     TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,255 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/render"
+)
+
+func fromMs(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}
+
+type agentView struct {
+	AgentID   string       `json:"agent_id"`
+	Protocol  string       `json:"protocol"`
+	CreatedAt int64        `json:"created_at"`
+	RevokedAt int64        `json:"revoked_at,omitempty"`
+	LastSeen  int64        `json:"last_seen,omitempty"`
+	OpenItems int          `json:"open_items"`
+	Alg       string       `json:"signature_alg"`
+	Policy    fleet.Policy `json:"policy"`
+	Awaiting  []string     `json:"hosts_awaiting_approval"`
+}
+
+type pairingView struct {
+	ID        string             `json:"id"`
+	AgentID   string             `json:"agent_id"`
+	Code      string             `json:"code"`
+	Note      []render.Span      `json:"note,omitempty"`
+	CreatedAt int64              `json:"created_at"`
+	ExpiresAt int64              `json:"expires_at"`
+	State     fleet.PairingState `json:"state"`
+}
+
+func viewPairing(p fleet.Pairing) pairingView {
+	v := pairingView{ID: p.ID, AgentID: p.Agent, Code: p.Code, CreatedAt: ms(p.CreatedAt), ExpiresAt: ms(p.ExpiresAt), State: p.State}
+	if p.Note != "" {
+		v.Note = render.Visible(p.Note)
+	}
+	return v
+}
+
+func (d *Desk) agentViews(ctx context.Context) ([]agentView, error) {
+	agents, err := d.Fleet.Store.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open, err := d.Store.OpenByAgent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := d.Store.HostsAwaiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	views := []agentView{}
+	for _, a := range agents {
+		views = append(views, viewAgent(a, open[a.ID], hosts[a.ID]))
+	}
+	return views, nil
+}
+
+func viewAgent(a fleet.Agent, open int, hosts []string) agentView {
+	v := agentView{AgentID: a.ID, Protocol: a.Protocol, CreatedAt: ms(a.CreatedAt), RevokedAt: ms(a.RevokedAt), LastSeen: ms(a.LastSeen),
+		OpenItems: open, Alg: a.Alg, Policy: a.Policy, Awaiting: append([]string{}, hosts...)}
+	if v.Policy.CallbackHosts == nil {
+		v.Policy.CallbackHosts = []string{}
+	}
+	return v
+}
+
+func (d *Desk) agents(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	views, err := d.agentViews(r.Context())
+	if err != nil {
+		return err
+	}
+	waiting, err := d.Fleet.Store.Pairings(r.Context(), d.Now())
+	if err != nil {
+		return err
+	}
+	pairings := []pairingView{}
+	for _, p := range waiting {
+		pairings = append(pairings, viewPairing(p))
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views, "pairings": pairings})
+}
+
+func (d *Desk) listAgents(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	views, err := d.agentViews(r.Context())
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views})
+}
+
+func (d *Desk) addAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[struct {
+		AgentID string `json:"agent_id"`
+		Alg     string `json:"signature_alg"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	c, err := d.Fleet.Add(r.Context(), body.AgentID, body.Alg)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusCreated, c)
+}
+
+func (d *Desk) rotate(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	c, err := d.Fleet.Rotate(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, c)
+}
+
+func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	if err := d.Fleet.Revoke(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[struct {
+		Unlisted *bool           `json:"operator_resolves_unlisted"`
+		Hosts    *[]string       `json:"callback_hosts"`
+		Senders  json.RawMessage `json:"allowed_senders"`
+		Webhook  json.RawMessage `json:"inbound_webhook"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	ch := fleet.PolicyChange{OperatorResolvesUnlisted: body.Unlisted, CallbackHosts: body.Hosts}
+	if body.Senders != nil {
+		ch.AllowedSenders = new(*[]string)
+		if json.Unmarshal(body.Senders, ch.AllowedSenders) != nil {
+			return inbox.Invalid("/allowed_senders", "must be an array of agent ids, or null")
+		}
+	}
+	if body.Webhook != nil {
+		ch.InboundWebhook = new(*string)
+		if json.Unmarshal(body.Webhook, ch.InboundWebhook) != nil {
+			return inbox.Invalid("/inbound_webhook", "must be a URL, or null")
+		}
+	}
+	a, err := d.Fleet.SetPolicy(r.Context(), r.PathValue("id"), ch)
+	if err != nil {
+		return err
+	}
+	d.Queue.Wake()
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": a.ID, "policy": a.Policy})
+}
+
+func (d *Desk) letOperator(ctx context.Context, agent string, allowed bool) error {
+	_, err := d.Fleet.SetPolicy(ctx, agent, fleet.PolicyChange{OperatorResolvesUnlisted: &allowed})
+	return err
+}
+
+func (d *Desk) hosts(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[struct {
+		Host    string `json:"host"`
+		Approve bool   `json:"approve"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	ctx := r.Context()
+	a, err := d.Fleet.ApproveHost(ctx, r.PathValue("id"), body.Host, body.Approve)
+	if err != nil {
+		return err
+	}
+	d.Queue.Wake()
+	hosts, err := d.Store.HostsAwaiting(ctx)
+	if err != nil {
+		return err
+	}
+	open, err := d.Store.OpenByAgent(ctx)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, viewAgent(a, open[a.ID], hosts[a.ID]))
+}
+
+func (d *Desk) decidePairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[struct {
+		Approve bool `json:"approve"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	p, err := d.Fleet.Decide(r.Context(), r.PathValue("id"), body.Approve)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, viewPairing(p))
+}
+
+// pair answers POST /v1/pairings: anyone on this machine may ask for a credential, and gets one only when the person
+// says so.
+func (d *Desk) pair(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[struct {
+		AgentID string `json:"agent_id"`
+		Note    string `json:"note"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	p, secret, err := d.Fleet.Pair(r.Context(), body.AgentID, body.Note)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusCreated, map[string]any{
+		"id": p.ID, "agent_id": p.Agent, "code": p.Code, "secret": secret, "state": p.State,
+		"expires_at": inbox.FormatTime(p.ExpiresAt), "poll_url": d.URL() + "/v1/pairings/" + p.ID,
+	})
+}
+
+// pairing answers GET /v1/pairings/{id}. The secret of the asker comes as its bearer token.
+func (d *Desk) pairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	secret, err := pairingSecret(r)
+	if err != nil {
+		return err
+	}
+	p, credentials, err := d.Fleet.PairingResult(r.Context(), r.PathValue("id"), secret)
+	if err != nil {
+		return err
+	}
+	out := map[string]any{"id": p.ID, "agent_id": p.Agent, "code": p.Code, "state": p.State, "expires_at": inbox.FormatTime(p.ExpiresAt)}
+	if credentials != nil {
+		out["credentials"] = credentials
+	}
+	return protocol.WriteJSON(w, http.StatusOK, out)
+}
+
+func pairingSecret(r *http.Request) (string, error) {
+	const scheme = "Bearer "
+	h := r.Header.Get("Authorization")
+	if len(h) <= len(scheme) {
+		return "", fleet.ErrUnknownToken
+	}
+	return h[len(scheme):], nil
+}

@@ -1,0 +1,167 @@
+// Package desk is the operator's surface: what the inbox page calls under /api, and the operator's part of /v1. The
+// window and the browser use the same calls.
+package desk
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"deskbell/backend/delivery"
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/settings"
+)
+
+// Store is what the desk reads besides the items.
+type Store interface {
+	inbox.Store
+	Counts(ctx context.Context) (inbox.Counts, error)
+	Count(ctx context.Context, f inbox.Filter) (int, error)
+	MarkRead(ctx context.Context, box string) (n, rev int64, err error)
+	OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error)
+	OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error)
+	Redeliver(ctx context.Context, itemID string, now time.Time) error
+	HostsAwaiting(ctx context.Context) (map[string][]string, error)
+	OpenByAgent(ctx context.Context) (map[string]int, error)
+	AuditLines(ctx context.Context, limit int) ([]fleet.Audit, error)
+	Check(ctx context.Context) ([]string, error)
+	Backup(ctx context.Context, path string) error
+	Each(ctx context.Context, fn func(inbox.Item, []inbox.Entry) error) error
+}
+
+// Secrets are the operator's named secrets.
+type Secrets interface {
+	Set(name, value string) error
+	Delete(name string) error
+	Names(prefix string) []string
+}
+
+// Config is what the desk needs of the hub.
+type Config struct {
+	Inbox    *inbox.Inbox
+	Fleet    *fleet.Fleet
+	Store    Store
+	Queue    *delivery.Queue
+	Settings *settings.Settings
+	Secrets  Secrets
+	// Practice posts the practice ask and returns its id.
+	Practice func(ctx context.Context) (string, error)
+	// Export writes one item as a message with its history.
+	Export func(it inbox.Item, history []inbox.Entry) ([]byte, error)
+	// URL is the hub's address; empty while it does not listen.
+	URL     func() string
+	Version string
+	Dev     bool
+	DataDir string
+	// Notifications says whether the desktop can be told, and if not, why.
+	Notifications func() (available bool, reason string)
+	Now           func() time.Time
+	Log           *slog.Logger
+}
+
+// Desk answers the inbox page.
+type Desk struct {
+	Config
+	feed feed
+}
+
+// New returns a desk; Run keeps its events going.
+func New(c Config) *Desk { return &Desk{Config: c} }
+
+// Routes are the paths it answers.
+func (d *Desk) Routes() []protocol.Route {
+	op := func(pattern string, h protocol.Handler) protocol.Route {
+		return protocol.Route{Pattern: pattern, Access: protocol.OperatorOnly, Handle: h}
+	}
+	return []protocol.Route{
+		op("GET /api/state", d.state),
+		op("GET /api/events", d.events),
+		op("GET /api/items", d.items),
+		op("GET /api/items/{id}", d.item),
+		op("POST /api/items/{id}/resolve", d.resolve),
+		op("POST /api/items/{id}/undo", d.undo),
+		op("POST /api/items/{id}/marks", d.mark),
+		op("POST /api/items/{id}/redeliver", d.redeliver),
+		op("POST /api/items/{id}/allow-operator", d.allowOperator),
+		op("POST /api/marks/read", d.markRead),
+		op("POST /api/practice", d.practice),
+		op("GET /api/agents", d.agents),
+		op("POST /api/agents/{id}/rotate", d.rotate),
+		op("POST /api/agents/{id}/hosts", d.hosts),
+		op("POST /api/pairings/{id}", d.decidePairing),
+		op("GET /api/secrets", d.listSecrets),
+		op("PUT /api/secrets/{name}", d.setSecret),
+		op("DELETE /api/secrets/{name}", d.removeSecret),
+		op("GET /api/audit", d.auditLines),
+		op("GET /api/health", d.health),
+		op("POST /api/backup", d.backup),
+		op("GET /api/export", d.export),
+		op("GET /v1/agents", d.listAgents),
+		op("POST /v1/agents", d.addAgent),
+		op("DELETE /v1/agents/{id}", d.revokeAgent),
+		op("PUT /v1/agents/{id}/policy", d.setPolicy),
+		op("GET /v1/settings", d.getSettings),
+		op("PATCH /v1/settings", d.patchSettings),
+		{Pattern: "POST /v1/pairings", Handle: d.pair},
+		{Pattern: "GET /v1/pairings/{id}", Handle: d.pairing},
+	}
+}
+
+func (d *Desk) now() time.Time { return d.Now().UTC().Truncate(time.Millisecond) }
+
+// state answers what the page needs before anything else.
+func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	ctx := r.Context()
+	counts, err := d.Store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	agents, err := d.Fleet.Store.Agents(ctx)
+	if err != nil {
+		return err
+	}
+	pairings, err := d.Fleet.Store.Pairings(ctx, d.Now())
+	if err != nil {
+		return err
+	}
+	hosts, err := d.Store.HostsAwaiting(ctx)
+	if err != nil {
+		return err
+	}
+	enrolled := 0
+	for _, a := range agents {
+		if a.RevokedAt.IsZero() {
+			enrolled++
+		}
+	}
+	available, reason := d.Notifications()
+	v := d.Settings.Get()
+	relaxations := []string{}
+	if d.Dev {
+		relaxations = append(relaxations, "developer mode")
+	}
+	if v.Bool(settings.AllowLoopback) {
+		relaxations = append(relaxations, "approved callbacks may reach this machine")
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
+		"rev": d.feed.rev(),
+		"counts": map[string]int{
+			"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done,
+			"unread_notices": counts.UnreadNotices, "agents_attention": len(pairings) + len(hosts),
+		},
+		"operator":      v.Operator().String(),
+		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "relaxations": relaxations},
+		"notifications": map[string]any{"available": available, "reason": reason},
+		"agents":        enrolled,
+		"answered_ever": counts.Done > 0,
+	})
+}
+
+func decode[T any](r *http.Request) (T, error) {
+	var v T
+	err := protocol.Decode(r, &v)
+	return v, err
+}

@@ -1,0 +1,169 @@
+package desk
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/settings"
+)
+
+func (d *Desk) getSettings(w http.ResponseWriter, _ *http.Request, _ protocol.Caller) error {
+	return protocol.WriteJSON(w, http.StatusOK, d.Settings.Get())
+}
+
+func (d *Desk) patchSettings(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	patch, err := decode[map[string]json.RawMessage](r)
+	if err != nil {
+		return err
+	}
+	before := d.Settings.Get().Operator()
+	if err := d.Settings.Patch(r.Context(), patch); err != nil {
+		return err
+	}
+	if d.Settings.Get().Operator() != before {
+		if err := d.Inbox.Reclassify(r.Context(), ""); err != nil {
+			return err
+		}
+	}
+	if _, loopback := patch[settings.AllowLoopback]; loopback {
+		d.Queue.Wake()
+	}
+	d.Touch("settings")
+	return d.getSettings(w, r, protocol.Caller{})
+}
+
+// secretPrefix is where the operator's named secrets are kept among all.
+const secretPrefix = "secret:"
+
+var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func (d *Desk) listSecrets(w http.ResponseWriter, _ *http.Request, _ protocol.Caller) error {
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"names": d.Secrets.Names(secretPrefix)})
+}
+
+func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	name := r.PathValue("name")
+	if !secretName.MatchString(name) {
+		return inbox.Invalid("/name", "must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit")
+	}
+	body, err := decode[struct {
+		Value string `json:"value"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case body.Value == "":
+		return inbox.Invalid("/value", "must not be empty")
+	case len(body.Value) > 4096 || strings.ContainsAny(body.Value, "\r\n\x00"):
+		return inbox.Invalid("/value", "must be one line of at most 4096 bytes")
+	}
+	if err := d.Secrets.Set(secretPrefix+name, body.Value); err != nil {
+		return err
+	}
+	if err := d.Fleet.Note(r.Context(), "secret set", name); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (d *Desk) removeSecret(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	name := r.PathValue("name")
+	if !slices.Contains(d.Secrets.Names(secretPrefix), name) {
+		return protocol.Errorf(http.StatusNotFound, "not_found", "there is no secret of that name")
+	}
+	if err := d.Secrets.Delete(secretPrefix + name); err != nil {
+		return err
+	}
+	if err := d.Fleet.Note(r.Context(), "secret removed", name); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (d *Desk) auditLines(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	lines, err := d.Store.AuditLines(r.Context(), 500)
+	if err != nil {
+		return err
+	}
+	out := []map[string]any{}
+	for _, l := range lines {
+		out = append(out, map[string]any{"at": ms(l.At), "actor": l.Actor, "action": l.Action, "target": l.Target, "result": l.Result})
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"lines": out})
+}
+
+// health is what `deskbell doctor` asks of a hub that runs.
+func (d *Desk) health(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	ctx := r.Context()
+	problems, err := d.Store.Check(ctx)
+	if err != nil {
+		return err
+	}
+	owed, err := d.Store.OwedCounts(ctx)
+	if err != nil {
+		return err
+	}
+	counts, err := d.Store.Counts(ctx)
+	if err != nil {
+		return err
+	}
+	hosts, err := d.Store.HostsAwaiting(ctx)
+	if err != nil {
+		return err
+	}
+	available, reason := d.Notifications()
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
+		"version": d.Version, "data": d.DataDir, "url": d.URL(), "dev": d.Dev, "now": ms(d.Now()),
+		"database": map[string]any{"problems": append([]string{}, problems...)},
+		"pushes":   owed, "hosts_awaiting_approval": hosts,
+		"items":         map[string]int{"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done},
+		"notifications": map[string]any{"available": available, "reason": reason},
+		"secrets":       d.Secrets.Names(secretPrefix),
+	})
+}
+
+func (d *Desk) backup(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[struct {
+		Path string `json:"path"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(body.Path) {
+		return inbox.Invalid("/path", "must be an absolute path")
+	}
+	if err := d.Store.Backup(r.Context(), body.Path); err != nil {
+		return &protocol.Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: err.Error(),
+			Details: []inbox.FieldError{{Pointer: "/path", Message: err.Error()}}}
+	}
+	return protocol.WriteJSON(w, http.StatusCreated, map[string]string{"path": body.Path})
+}
+
+// export streams every message with its history, a line each.
+func (d *Desk) export(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	w.Header().Set("Content-Type", "application/jsonl")
+	err := d.Store.Each(r.Context(), func(it inbox.Item, history []inbox.Entry) error {
+		line, err := d.Export(it, history)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(append(bytes.ReplaceAll(line, []byte("\n"), nil), '\n'))
+		return err
+	})
+	if err != nil && !errors.Is(err, r.Context().Err()) {
+		// The status is sent: all that is left is to break off, so that a part is not taken for the whole.
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}

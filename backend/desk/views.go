@@ -1,0 +1,369 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"deskbell/backend/delivery"
+	"deskbell/backend/inbox"
+	"deskbell/backend/render"
+)
+
+// The views: what frontend/src/lib/types.ts declares, written here. Text is spans, so that nothing in it is hidden.
+
+type row struct {
+	ID           string          `json:"id"`
+	Rev          int64           `json:"rev"`
+	Protocol     string          `json:"protocol"`
+	Kind         inbox.Kind      `json:"kind"`
+	State        inbox.State     `json:"state"`
+	Box          string          `json:"box"`
+	Agent        string          `json:"agent"`
+	AgentText    []render.Span   `json:"agent_text"`
+	Project      []render.Span   `json:"project,omitempty"`
+	Title        []render.Span   `json:"title"`
+	Priority     string          `json:"priority"`
+	Sensitive    bool            `json:"sensitive"`
+	ReceivedAt   int64           `json:"received_at"`
+	ExpiresAt    int64           `json:"expires_at,omitempty"`
+	ResolvedAt   int64           `json:"resolved_at,omitempty"`
+	Unread       bool            `json:"unread"`
+	Starred      bool            `json:"starred"`
+	Archived     bool            `json:"archived"`
+	SnoozedUntil int64           `json:"snoozed_until,omitempty"`
+	Checklist    *checklistCount `json:"checklist,omitempty"`
+	WaitingNow   bool            `json:"waiting_now"`
+	Attention    string          `json:"attention,omitempty"`
+}
+
+type checklistCount struct {
+	Done  int `json:"done"`
+	Total int `json:"total"`
+}
+
+type check struct {
+	Text []render.Span `json:"text"`
+	Done bool          `json:"done"`
+}
+
+type optionView struct {
+	Value       string        `json:"value"`
+	Label       []render.Span `json:"label"`
+	Description []render.Span `json:"description,omitempty"`
+}
+
+type requestView struct {
+	Mode         inbox.Mode      `json:"mode"`
+	Options      []optionView    `json:"options,omitempty"`
+	Schema       json.RawMessage `json:"schema,omitempty"`
+	AllowEdit    bool            `json:"allow_edit"`
+	AllowRespond bool            `json:"allow_respond"`
+	AllowIgnore  bool            `json:"allow_ignore"`
+}
+
+type fileView struct {
+	URI  []render.Span `json:"uri"`
+	Host string        `json:"host,omitempty"`
+	Name []render.Span `json:"name,omitempty"`
+	Mime string        `json:"mime,omitempty"`
+}
+
+type partView struct {
+	Kind string          `json:"kind"`
+	HTML string          `json:"html,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+	File *fileView       `json:"file,omitempty"`
+}
+
+type actionView struct {
+	InstructionsHTML string  `json:"instructions_html"`
+	VerificationHTML string  `json:"verification_html,omitempty"`
+	Checklist        []check `json:"checklist"`
+}
+
+type answerable struct {
+	OK     bool   `json:"ok"`
+	Reason string `json:"reason,omitempty"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+type outcomeView struct {
+	Resolution inbox.State     `json:"resolution"`
+	Value      json.RawMessage `json:"value,omitempty"`
+	Edited     bool            `json:"edited"`
+	Comment    []render.Span   `json:"comment,omitempty"`
+	Actor      string          `json:"actor"`
+	ResolvedAt int64           `json:"resolved_at"`
+	Defaulted  bool            `json:"defaulted"`
+	Checklist  []check         `json:"checklist,omitempty"`
+	Label      []render.Span   `json:"label,omitempty"`
+}
+
+type historyView struct {
+	At     int64         `json:"at"`
+	Actor  string        `json:"actor"`
+	Action string        `json:"action"`
+	Note   []render.Span `json:"note,omitempty"`
+}
+
+type attemptView struct {
+	N       int    `json:"n"`
+	At      int64  `json:"at"`
+	Status  int    `json:"status,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Snippet string `json:"snippet,omitempty"`
+	Ms      int64  `json:"ms"`
+}
+
+type pushView struct {
+	State       inbox.OwedState `json:"state"`
+	Host        string          `json:"host"`
+	URL         []render.Span   `json:"url"`
+	MaxAttempts int             `json:"max_attempts"`
+	NextAt      int64           `json:"next_at,omitempty"`
+	Attempts    []attemptView   `json:"attempts"`
+}
+
+type trackView struct {
+	State          inbox.TrackState `json:"state"`
+	DeliveredAt    int64            `json:"delivered_at,omitempty"`
+	AcknowledgedAt int64            `json:"acknowledged_at,omitempty"`
+	Note           []render.Span    `json:"note,omitempty"`
+}
+
+type heldView struct {
+	CommitAt   int64  `json:"commit_at"`
+	Resolution string `json:"resolution"`
+}
+
+type detail struct {
+	row
+	RunID        string        `json:"run_id,omitempty"`
+	Runtime      string        `json:"runtime,omitempty"`
+	Tags         []string      `json:"tags"`
+	BodyHTML     string        `json:"body_html,omitempty"`
+	Context      []partView    `json:"context"`
+	Request      *requestView  `json:"request,omitempty"`
+	Action       *actionView   `json:"action,omitempty"`
+	Answerable   answerable    `json:"answerable"`
+	Resolvers    *[]string     `json:"allowed_resolvers"`
+	OnExpire     string        `json:"on_expire,omitempty"`
+	Outcome      *outcomeView  `json:"outcome,omitempty"`
+	Push         *pushView     `json:"push,omitempty"`
+	Track        *trackView    `json:"track,omitempty"`
+	History      []historyView `json:"history"`
+	HeldDecision *heldView     `json:"held_decision,omitempty"`
+}
+
+func ms(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
+	r := row{
+		ID: it.ID, Rev: it.Rev, Protocol: it.Protocol, Kind: it.Kind, State: it.State, Box: it.Box(),
+		Agent: it.Agent, AgentText: render.Visible(it.Agent), Title: render.Visible(it.Title), Priority: it.Priority.String(),
+		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
+		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
+		WaitingNow: d.Inbox.WaitingNow(it.ID),
+	}
+	if it.Content.Project != "" {
+		r.Project = render.Visible(it.Content.Project)
+	}
+	if it.Outcome != nil {
+		r.ResolvedAt = ms(it.Outcome.Time())
+	}
+	if a := it.Content.Action; a != nil && len(a.Checklist) > 0 {
+		list := a.Checklist
+		if it.Outcome != nil && it.Outcome.Checklist != nil {
+			list = it.Outcome.Checklist
+		}
+		r.Checklist = &checklistCount{Total: len(list)}
+		for _, c := range list {
+			if c.Done {
+				r.Checklist.Done++
+			}
+		}
+	}
+	switch attention {
+	case inbox.OwedApproval:
+		r.Attention = "approval"
+	case inbox.OwedGaveUp, inbox.OwedRefused:
+		r.Attention = "failed"
+	}
+	return r
+}
+
+func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
+	c := it.Content
+	v := &detail{
+		RunID: c.RunID, Runtime: c.Runtime, Tags: append([]string{}, c.Tags...), Context: []partView{},
+		Resolvers: c.Resolvers, OnExpire: onExpire(it), History: []historyView{},
+	}
+	if c.Body != "" {
+		v.BodyHTML = render.HTML(c.Body)
+	}
+	for _, p := range c.Context {
+		v.Context = append(v.Context, viewPart(p))
+	}
+	if q := c.Request; q != nil {
+		v.Request = &requestView{Mode: q.Mode, Schema: q.Schema, AllowEdit: q.AllowEdit, AllowRespond: !q.ForbidRespond, AllowIgnore: !q.ForbidIgnore}
+		for _, o := range q.Options {
+			ov := optionView{Value: o.Value, Label: render.Visible(o.Label)}
+			if o.Description != "" {
+				ov.Description = render.Visible(o.Description)
+			}
+			v.Request.Options = append(v.Request.Options, ov)
+		}
+	}
+	if a := c.Action; a != nil {
+		v.Action = &actionView{InstructionsHTML: render.HTML(a.Instructions), Checklist: viewChecks(a.Checklist)}
+		if a.Verification != "" {
+			v.Action.VerificationHTML = render.HTML(a.Verification)
+		}
+	}
+	if o := it.Outcome; o != nil {
+		v.Outcome = viewOutcome(c.Request, o)
+	}
+	if t := it.Track; t.State != inbox.TrackNone {
+		v.Track = &trackView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt)}
+		if t.Note != "" {
+			v.Track.Note = render.Visible(t.Note)
+		}
+	}
+	if p := it.Pending; p != nil {
+		v.HeldDecision = &heldView{CommitAt: ms(p.CommitAt), Resolution: resolutionOf[p.Decision.Verb]}
+	}
+	var err error
+	if v.Answerable, err = d.answerable(ctx, it); err != nil {
+		return nil, err
+	}
+	history, err := d.Store.History(ctx, it.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range history {
+		h := historyView{At: ms(e.At), Actor: e.Actor, Action: e.Action}
+		if e.Note != "" {
+			h.Note = render.Visible(e.Note)
+		}
+		v.History = append(v.History, h)
+	}
+	var attention inbox.OwedState
+	owed, attempts, err := d.Store.OwedOf(ctx, it.ID)
+	switch {
+	case err == nil:
+		attention = owed.State
+		v.Push = viewPush(owed, attempts)
+	case !errors.Is(err, inbox.ErrNotFound):
+		return nil, err
+	}
+	v.row = d.row(it, attention)
+	return v, nil
+}
+
+func viewPush(o inbox.Owed, attempts []inbox.Attempt) *pushView {
+	text, _ := render.URL(o.URL)
+	p := &pushView{State: o.State, Host: o.Host, URL: text, MaxAttempts: delivery.MaxAttempts, Attempts: []attemptView{}}
+	if o.State == inbox.OwedPending {
+		p.NextAt = ms(o.NextAt)
+	}
+	for _, a := range attempts {
+		p.Attempts = append(p.Attempts, attemptView{N: a.N, At: ms(a.At), Status: a.Status, Error: a.Err, Snippet: render.Terminal(a.Snippet), Ms: a.Took.Milliseconds()})
+	}
+	return p
+}
+
+func viewPart(p inbox.Part) partView {
+	switch {
+	case p.Text != nil:
+		return partView{Kind: "text", HTML: render.HTML(*p.Text)}
+	case p.File != nil:
+		f := &fileView{Mime: p.File.Mime}
+		f.URI, f.Host = render.URL(p.File.URI)
+		if p.File.Name != "" {
+			f.Name = render.Visible(p.File.Name)
+		}
+		return partView{Kind: "file", File: f}
+	}
+	return partView{Kind: "data", Data: p.Data}
+}
+
+func viewChecks(list []inbox.Check) []check {
+	out := []check{}
+	for _, c := range list {
+		out = append(out, check{Text: render.Visible(c.Text), Done: c.Done})
+	}
+	return out
+}
+
+func viewOutcome(q *inbox.Request, o *inbox.Outcome) *outcomeView {
+	v := &outcomeView{Resolution: o.State, Value: o.Value, Edited: o.Edited, Actor: o.Actor, ResolvedAt: ms(o.Time()), Defaulted: o.Defaulted}
+	if o.Comment != "" {
+		v.Comment = render.Visible(o.Comment)
+	}
+	if o.Checklist != nil {
+		v.Checklist = viewChecks(o.Checklist)
+	}
+	var s string
+	if q != nil && json.Unmarshal(o.Value, &s) == nil {
+		if opt, ok := q.Option(s); ok {
+			v.Label = render.Visible(opt.Label)
+		}
+	}
+	return v
+}
+
+// answerable says whether the operator may decide an item, and in words why not.
+func (d *Desk) answerable(ctx context.Context, it inbox.Item) (answerable, error) {
+	if it.Terminal() {
+		return answerable{Reason: "It has ended."}, nil
+	}
+	a, err := d.Fleet.Store.Agent(ctx, it.Agent)
+	if err != nil {
+		return answerable{}, fmt.Errorf("agent of %s: %w", it.ID, err)
+	}
+	switch c := it.Content; {
+	case it.MayDecide(d.Settings.Get().Operator(), a.Policy.Inbox()):
+		return answerable{OK: true}, nil
+	case c.To != "":
+		return answerable{Reason: "It is addressed to " + c.To + ": only that agent may answer it."}, nil
+	case c.Resolvers == nil:
+		return answerable{Fix: "allow_operator",
+			Reason: "It names nobody who may answer, and then only the agent that sent it may."}, nil
+	case len(*c.Resolvers) == 0:
+		return answerable{Reason: "It says that nobody may answer it."}, nil
+	default:
+		return answerable{Reason: "Only " + strings.Join(*c.Resolvers, ", ") + " may answer it; you are " + d.Settings.Get().Operator().String() + "."}, nil
+	}
+}
+
+// onExpire says what doing nothing leads to.
+func onExpire(it inbox.Item) string {
+	if it.ExpiresAt.IsZero() || it.Terminal() {
+		return ""
+	}
+	q := it.Content.Request
+	if q == nil || q.Default == nil {
+		return "expires without an answer"
+	}
+	var s string
+	if json.Unmarshal(q.Default, &s) == nil {
+		if o, ok := q.Option(s); ok {
+			s = o.Label
+		}
+		var shown strings.Builder
+		for _, span := range render.Visible(s) {
+			shown.WriteString(span.T)
+		}
+		return "becomes " + shown.String()
+	}
+	return "the agent's default answer is used"
+}

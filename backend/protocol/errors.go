@@ -1,0 +1,60 @@
+package protocol
+
+import (
+	"errors"
+	"net/http"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+)
+
+// table is what each error of the domain is on the wire, for every path that is not JSON-RPC. The codes of messages
+// are MA2H's (§8.5).
+var table = []struct {
+	err    error
+	status int
+	code   string
+}{
+	{inbox.ErrNotFound, http.StatusNotFound, "not_found"},
+	{inbox.ErrGone, http.StatusGone, "gone"},
+	{inbox.ErrNotAllowed, http.StatusForbidden, "not_authorized"},
+	{inbox.ErrNotAcknowledgeable, http.StatusConflict, "not_acknowledgeable"},
+	{inbox.ErrWrongKind, http.StatusBadRequest, "validation_error"},
+	{inbox.ErrBadCursor, http.StatusBadRequest, "validation_error"},
+	{fleet.ErrUnknownToken, http.StatusUnauthorized, "unauthenticated"},
+	{fleet.ErrUnknownAgent, http.StatusNotFound, "not_found"},
+	{fleet.ErrAgentExists, http.StatusConflict, "agent_exists"},
+	{fleet.ErrNoPairing, http.StatusNotFound, "not_found"},
+	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
+}
+
+// FromError returns what err is on the wire; nil when it is nothing a caller could act on.
+func FromError(err error) *Error {
+	var (
+		e        *Error
+		invalid  *inbox.InvalidError
+		terminal *inbox.TerminalError
+		conflict *inbox.ConflictError
+		limit    *inbox.LimitError
+	)
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &invalid):
+		return &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field", Message: err.Error(), Details: invalid.Fields}
+	case errors.As(err, &terminal):
+		s := string(terminal.Item.State)
+		return &Error{Status: http.StatusConflict, Code: "already_terminal", Message: err.Error(),
+			Extra: map[string]any{"id": terminal.Item.ID, "status": s, "resolution": s}}
+	case errors.As(err, &conflict):
+		return &Error{Status: http.StatusConflict, Code: "idempotency_conflict", Message: err.Error()}
+	case errors.As(err, &limit):
+		return &Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: limit.What, RetryAfter: limit.RetryAfter}
+	}
+	for _, row := range table {
+		if errors.Is(err, row.err) {
+			return &Error{Status: row.status, Code: row.code, Message: row.err.Error()}
+		}
+	}
+	return nil
+}

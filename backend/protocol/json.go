@@ -1,0 +1,113 @@
+package protocol
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
+)
+
+// maxDepth bounds the nesting of what comes in.
+const maxDepth = 64
+
+// WriteJSON answers with v.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("answer: %w", err)
+	}
+	return WriteRaw(w, status, buf.Bytes())
+}
+
+// WriteRaw answers with JSON that is written already, byte for byte.
+func WriteRaw(w http.ResponseWriter, status int, body []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the caller is gone if this fails, and there is nobody to tell
+	return nil
+}
+
+// ReadBody reads the request's body and checks that it is strict JSON. An empty body is returned as it is.
+// Errors: 422 invalid_field when it is larger than the route allows, 400 validation_error.
+func ReadBody(r *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(r.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, &Error{Status: http.StatusUnprocessableEntity, Code: "invalid_field",
+			Message: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit)}
+	case err != nil:
+		return nil, Errorf(http.StatusBadRequest, "validation_error", "the body could not be read whole")
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+		return nil, nil
+	}
+	if err := wire.Check(raw, maxDepth); err != nil {
+		return nil, badJSON(err)
+	}
+	return raw, nil
+}
+
+func badJSON(err error) *Error {
+	e := &Error{Status: http.StatusBadRequest, Code: "validation_error", Message: "the body is not acceptable JSON: " + err.Error()}
+	var syntax *wire.SyntaxError
+	if errors.As(err, &syntax) {
+		e.Details = []inbox.FieldError{{Pointer: syntax.Pointer, Message: syntax.Reason}}
+	}
+	return e
+}
+
+// Decode reads strict JSON into v by exact member names; members v does not know are passed over. An empty body is {}.
+func Decode(r *http.Request, v any) error {
+	raw, err := ReadBody(r)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		raw = []byte(`{}`)
+	}
+	return Unmarshal(raw, v)
+}
+
+// Unmarshal is Decode on bytes that passed ReadBody.
+func Unmarshal(raw []byte, v any) error {
+	if err := jsonv2.Unmarshal(raw, v); err != nil {
+		e := &Error{Status: http.StatusBadRequest, Code: "validation_error", Message: "the body does not have the expected shape"}
+		var semantic *jsonv2.SemanticError
+		if errors.As(err, &semantic) {
+			pointer := string(semantic.JSONPointer)
+			msg := fmt.Sprintf("must not be a JSON %s", kindName(byte(semantic.JSONKind)))
+			e.Message = pointer + " " + msg
+			e.Details = []inbox.FieldError{{Pointer: pointer, Message: msg}}
+		}
+		return e
+	}
+	return nil
+}
+
+func kindName(k byte) string {
+	switch k {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	case '"':
+		return "string"
+	case '0':
+		return "number"
+	case '[':
+		return "array"
+	case '{':
+		return "object"
+	}
+	return "value of this kind"
+}

@@ -1,0 +1,50 @@
+package ma2h
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// budgets is each agent's rate of submits. The zero value is ready.
+type budgets struct {
+	mu      sync.Mutex
+	byAgent map[string]*budget
+	swept   time.Time
+}
+
+type budget struct {
+	limiter *rate.Limiter
+	perMin  int
+	used    time.Time
+}
+
+// take takes one from the agent's budget and returns 0, or how long until there is one.
+func (b *budgets) take(agent string, perMinute int, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.swept) > time.Minute {
+		for id, x := range b.byAgent {
+			if now.Sub(x.used) > 2*time.Minute { // full again: the same as none
+				delete(b.byAgent, id)
+			}
+		}
+		b.swept = now
+	}
+	x := b.byAgent[agent]
+	if x == nil || x.perMin != perMinute {
+		if b.byAgent == nil {
+			b.byAgent = map[string]*budget{}
+		}
+		x = &budget{limiter: rate.NewLimiter(rate.Limit(float64(perMinute)/60), perMinute), perMin: perMinute}
+		b.byAgent[agent] = x
+	}
+	x.used = now
+	r := x.limiter.ReserveN(now, 1)
+	if wait := r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return wait
+	}
+	return 0
+}

@@ -1,0 +1,98 @@
+// Package ma2h speaks MA2H 0.6, the human leg: agents submit notifies, asks and tasks; answers are pulled, waited for,
+// or pushed with a signature.
+package ma2h
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/settings"
+	"deskbell/schemas"
+)
+
+// Name is the protocol's name as items carry it.
+const Name = "ma2h"
+
+// Version is what the hub itself declares in objects it authors (MA2H §10).
+const Version = "0.6"
+
+// The limits the hub advertises and enforces (MA2H §8.6).
+const (
+	MaxBodyBytes    = 65_536
+	MaxPartBytes    = 262_144
+	MaxContextParts = 16
+	// maxEnvelope is above all of them together; an envelope beyond it is refused unread.
+	maxEnvelope = 6 << 20
+	// maxWait is the longest a pull may wait (MA2H §8.2).
+	maxWait = 60 * time.Second
+)
+
+// Config is what the binding needs of the hub.
+type Config struct {
+	Inbox    *inbox.Inbox
+	Fleet    *fleet.Fleet
+	Schemas  *schemas.Set
+	Settings *settings.Settings
+	// Resolve finds the secret a callback names (env:NAME, secret:NAME, agent:signing); false: not bound.
+	Secret func(agent, ref string) (string, bool)
+	// SigningKey signs what is pushed to an agent whose callback names no secret.
+	SigningKey SigningKeyFunc
+	// PublicKey is the hub's Ed25519 key, base64url.
+	PublicKey string
+	// URL is the hub's own address, without a slash at its end.
+	URL func() string
+	// MaxAttempts is how often a push is tried.
+	MaxAttempts int
+	// CheckURL refuses a callback address that could never be allowed.
+	CheckURL func(url string) (host string, err error)
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Binding answers MA2H. It is safe for concurrent use.
+type Binding struct {
+	Config
+	budgets budgets
+}
+
+var (
+	_ protocol.Binding = (*Binding)(nil)
+	_ protocol.Pusher  = (*Binding)(nil)
+)
+
+// New returns the binding.
+func New(c Config) *Binding { return &Binding{Config: c} }
+
+// Name implements protocol.Binding.
+func (b *Binding) Name() string { return Name }
+
+// Routes implements protocol.Binding.
+func (b *Binding) Routes() []protocol.Route {
+	return []protocol.Route{
+		{Pattern: "GET /.well-known/ma2h", Handle: b.capability},
+		{Pattern: "GET /.well-known/ma2h-capability", Handle: b.capability},
+		{Pattern: "POST /v1/messages", Access: protocol.AgentOnly, Handle: b.submit, MaxBody: maxEnvelope},
+		{Pattern: "GET /v1/messages", Access: protocol.AgentOrOperator, Handle: b.list},
+		{Pattern: "GET /v1/messages/{id}", Access: protocol.AgentOrOperator, Handle: b.get},
+		{Pattern: "POST /v1/messages/{id}/cancel", Access: protocol.AgentOnly, Handle: b.cancel},
+		{Pattern: "POST /v1/messages/{id}/resolve", Access: protocol.AgentOrOperator, Handle: b.resolve, MaxBody: maxEnvelope},
+		{Pattern: "POST /v1/messages/{id}/ack", Access: protocol.AgentOnly, Handle: b.ack},
+	}
+}
+
+// Now, to the millisecond that rows and wire times have.
+func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
+
+// allow takes one request from an agent's budget (MA2H §8.6).
+func (b *Binding) allow(_ context.Context, agent string) error {
+	if retry := b.budgets.take(agent, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
+		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
+			Message: "too many messages in a minute", RetryAfter: retry}
+	}
+	return nil
+}

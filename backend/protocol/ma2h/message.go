@@ -1,0 +1,176 @@
+package ma2h
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/wire"
+	"deskbell/schemas"
+)
+
+// get answers GET /v1/messages/{id} (MA2H §8.2): the submitter's pull, which may wait, or the operator's look.
+func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	ctx, id := r.Context(), r.PathValue("id")
+	wait, since, err := pullQuery(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	if c.Operator {
+		it, err := b.Inbox.Get(ctx, id)
+		if err != nil {
+			return err
+		}
+		return protocol.WriteRaw(w, http.StatusOK, operatorForm(it))
+	}
+	b.Fleet.Seen(c.Agent.ID)
+	it, notModified, err := b.Inbox.Collect(ctx, id, c.Agent.ID, wait, since)
+	if ctx.Err() != nil {
+		return nil // nobody is there to answer
+	}
+	if err != nil {
+		return err
+	}
+	if notModified {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return protocol.WriteRaw(w, http.StatusOK, submitterForm(it))
+}
+
+func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
+	if v := q.Get("wait"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "wait must be a whole number of seconds, not negative")
+		}
+		wait = min(time.Duration(min(n, 3600))*time.Second, maxWait)
+	}
+	if v := q.Get("since"); v != "" { // an offset's "+" that was not escaped arrives as a space
+		if since, err = time.Parse(time.RFC3339Nano, strings.ReplaceAll(v, " ", "+")); err != nil {
+			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "since must be an RFC 3339 time")
+		}
+	}
+	return wait, since, nil
+}
+
+// hubMembers are the members of a message that only the hub may write. A submitter's own are unknown fields and are
+// dropped, so that they can never pass for the hub's word (MA2H §4).
+var hubMembers = map[string]bool{
+	"id": true, "from": true, "status": true, "response": true, "delivery": true, "mailbox": true, "protocol": true,
+	"received_at": true, "answerable": true,
+}
+
+// privateMembers are the submitter's own: no resolver ever sees them (MA2H §9.1, §9.3).
+var privateMembers = map[string]bool{"state": true, "client_ref": true}
+
+// submitterForm is the stored envelope, value for value as it was submitted, with what the hub knows of it.
+func submitterForm(it inbox.Item) []byte { return wire.Compose(form(it, nil)) }
+
+// operatorForm is the same for the operator: without what is the submitter's own, with the protocol.
+func operatorForm(it inbox.Item) []byte {
+	members := form(it, privateMembers)
+	for i, m := range members {
+		if m.Name == "response" { // carries the submitter's state
+			members[i].Value, _ = wire.Without(m.Value, "state")
+		}
+	}
+	return wire.Compose(append(members,
+		wire.Member{Name: "protocol", Value: wire.Quote(it.Protocol)},
+		wire.Member{Name: "received_at", Value: wire.Quote(inbox.FormatTime(it.ReceivedAt))}))
+}
+
+func form(it inbox.Item, without map[string]bool) []wire.Member {
+	submitted, _ := wire.Members(it.Original) // it was checked when it was stored
+	members := make([]wire.Member, 0, len(submitted)+4)
+	for _, m := range submitted {
+		if !hubMembers[m.Name] && !without[m.Name] {
+			members = append(members, m)
+		}
+	}
+	members = append(members,
+		wire.Member{Name: "id", Value: wire.Quote(it.ID)},
+		wire.Member{Name: "status", Value: wire.Quote(string(it.State))})
+	if it.Response != nil {
+		members = append(members, wire.Member{Name: "response", Value: it.Response})
+	}
+	if d := delivery(it); d != nil {
+		members = append(members, wire.Member{Name: "delivery", Value: wire.Compose(d)})
+	}
+	return members
+}
+
+// delivery is the track of the answer (MA2H §14.2); nil before there is anything to say. The word expired belongs to
+// 0.5 and later.
+func delivery(it inbox.Item) []wire.Member {
+	t := it.Track
+	if t.State == inbox.TrackNone || (t.State == inbox.TrackExpired && it.Content.LiteralResolvers) {
+		return nil
+	}
+	d := []wire.Member{{Name: "state", Value: wire.Quote(string(t.State))}}
+	if !t.DeliveredAt.IsZero() {
+		d = append(d, wire.Member{Name: "delivered_at", Value: wire.Quote(inbox.FormatTime(t.DeliveredAt))})
+	}
+	if t.State == inbox.TrackAcknowledged {
+		d = append(d,
+			wire.Member{Name: "acknowledged_at", Value: wire.Quote(inbox.FormatTime(t.AckedAt))},
+			wire.Member{Name: "ack", Value: ackEnvelope(it)})
+	}
+	return d
+}
+
+// list answers GET /v1/messages: all messages for the operator, an agent's own for an agent.
+func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	q := r.URL.Query()
+	f := inbox.Filter{
+		State: q.Get("status"), Agent: q.Get("agent"), Protocol: q.Get("protocol"), Query: q.Get("q"), Cursor: q.Get("cursor"),
+	}
+	kinds := map[string]inbox.Kind{"": "", "notify": inbox.Notice, "ask": inbox.Question, "task": inbox.Task}
+	kind, ok := kinds[q.Get("type")]
+	if !ok {
+		return protocol.Errorf(http.StatusBadRequest, "validation_error", "type must be notify, ask or task")
+	}
+	f.Kind = string(kind)
+	if v := q.Get("limit"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return protocol.Errorf(http.StatusBadRequest, "validation_error", "limit must be a whole number above zero")
+		}
+		f.Limit = min(n, 500)
+	}
+	as := operatorForm
+	if !c.Operator {
+		f.Agent, f.Protocol, as = c.Agent.ID, Name, submitterForm
+	}
+	page, next, err := b.Inbox.Store.List(r.Context(), f)
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"messages":[`)
+	for i, it := range page {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, as(it.Item)...)
+	}
+	body = append(body, `],"next_cursor":`...)
+	if next == "" {
+		body = append(body, "null"...)
+	} else {
+		body = wire.AppendQuote(body, next)
+	}
+	return protocol.WriteRaw(w, http.StatusOK, append(body, '}'))
+}
+
+func schemaError(fields []schemas.FieldError) *protocol.Error {
+	e := invalidShape(fields[0].Pointer, fields[0].Message)
+	e.Details = e.Details[:0]
+	for _, f := range fields {
+		e.Details = append(e.Details, inbox.FieldError{Pointer: f.Pointer, Message: f.Message})
+	}
+	return e
+}

@@ -1,0 +1,278 @@
+package ma2h
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/settings"
+	"deskbell/backend/signing"
+	"deskbell/backend/wire"
+)
+
+// submit answers POST /v1/messages (MA2H §8.1). Checks stand in the order in which a caller is told of them; a refused
+// submit leaves nothing behind, not even its key.
+func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	ctx, agent := r.Context(), c.Agent.ID
+	raw, err := protocol.ReadBody(r)
+	if err != nil {
+		return err
+	}
+	if err := b.allow(ctx, agent); err != nil {
+		return err
+	}
+	minor, err := gates(raw, agent)
+	if err != nil {
+		return err
+	}
+	fields, err := b.Schemas.Validate("ma2h/message", raw)
+	if err != nil {
+		return fmt.Errorf("message schema: %w", err)
+	}
+	if len(fields) > 0 {
+		return schemaError(fields)
+	}
+	var e envelope
+	if err := protocol.Unmarshal(raw, &e); err != nil {
+		return err
+	}
+	if err := checkSizes(raw, &e); err != nil {
+		return err
+	}
+	digest, err := payloadDigest(raw)
+	if err != nil {
+		return invalidShape("", err.Error())
+	}
+	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
+	if n.Item, err = b.item(raw, &e, minor); err == nil {
+		err = b.admissible(raw, &e, n.Item)
+	}
+	var it inbox.Item
+	if err != nil {
+		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
+		it, err = b.replay(r, agent, e.Key, digest, err)
+	} else {
+		if n.Item.Kind == inbox.Notice {
+			n.Item.ExpiresAt = time.Time{} // it has no effect on a notice to the person (MA2H §4)
+		}
+		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
+		it, _, err = b.Inbox.Submit(ctx, n)
+	}
+	var conflict *inbox.ConflictError
+	if errors.As(err, &conflict) {
+		return conflictError(conflict.Item.Original, raw)
+	}
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{
+		"id":       it.ID,
+		"status":   string(it.State),
+		"poll_url": b.URL() + "/v1/messages/" + it.ID,
+	})
+}
+
+func (b *Binding) replay(r *http.Request, agent, key string, digest []byte, refused error) (inbox.Item, error) {
+	if key == "" {
+		return inbox.Item{}, refused
+	}
+	it, err := b.Inbox.Replay(r.Context(), Name, agent, key, digest)
+	if errors.Is(err, inbox.ErrNotFound) {
+		return inbox.Item{}, refused
+	}
+	return it, err
+}
+
+// admissible is what depends on the moment and on the operator, after shape and sizes.
+func (b *Binding) admissible(raw []byte, e *envelope, it inbox.Item) error {
+	if !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(it.ReceivedAt) {
+		return inbox.Invalid("/expires_at", "must lie in the future")
+	}
+	if _, ok := wire.Get(mustGet(raw, "agent"), "session"); ok {
+		return inbox.Invalid("/agent/session", "no such session of this agent")
+	}
+	if cb := e.callback(); cb != nil && cb.Mode == "push" {
+		if err := b.checkCallback(e, cb); err != nil {
+			return err
+		}
+	}
+	if _, ok := wire.Get(raw, "to"); ok {
+		return protocol.Errorf(http.StatusForbidden, "not_authorized", "messages between agents are not enabled on this hub")
+	}
+	return nil
+}
+
+func (b *Binding) checkCallback(e *envelope, cb *callback) error {
+	block := "/request"
+	if e.Action != nil {
+		block = "/action"
+	}
+	if _, err := b.CheckURL(cb.URL); err != nil {
+		return inbox.Invalid(block+"/callback/url", "%s", err)
+	}
+	if cb.Auth == nil {
+		return nil
+	}
+	ref, pointer := cb.Auth.SecretRef, block+"/callback/auth/secret_ref"
+	if cb.Auth.Scheme != "hmac" {
+		ref, pointer = cb.Auth.TokenRef, block+"/callback/auth/token_ref"
+	}
+	if _, ok := b.Secret(e.Agent.ID, ref); !ok {
+		return inbox.Invalid(pointer, "names no secret the operator has bound (env:NAME, secret:NAME or agent:signing)")
+	}
+	return nil
+}
+
+func mustGet(raw []byte, name string) []byte {
+	v, _ := wire.Get(raw, name)
+	return v
+}
+
+// payloadDigest stands for a message when a key is used again: everything counts but the session and the run (MA2H §8.1).
+func payloadDigest(raw []byte) ([]byte, error) {
+	bare, err := wire.Without(raw, "agent.session", "agent.run_id")
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := signing.Canonical(bare)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(canonical)
+	return sum[:], nil
+}
+
+// conflictError names the top-level members in which two messages of one key differ, for whoever has to find out why.
+func conflictError(first, second []byte) error {
+	members := func(raw []byte) map[string]string {
+		all := map[string]string{}
+		list, _ := wire.Members(raw)
+		for _, m := range list {
+			value := m.Value
+			if m.Name == "agent" {
+				value, _ = wire.Without(value, "session", "run_id")
+			}
+			canonical, _ := signing.Canonical(value)
+			all[m.Name] = string(canonical)
+		}
+		return all
+	}
+	a, b := members(first), members(second)
+	var differ []string
+	for name, v := range b {
+		if other, ok := a[name]; !ok || other != v {
+			differ = append(differ, name)
+		}
+		delete(a, name)
+	}
+	for name := range a {
+		differ = append(differ, name)
+	}
+	slices.Sort(differ)
+	e := protocol.Errorf(http.StatusConflict, "idempotency_conflict",
+		"this idempotency key was used with a different message; the two differ in: "+strings.Join(differ, ", "))
+	for _, name := range differ {
+		e.Details = append(e.Details, inbox.FieldError{Pointer: "/" + name, Message: "differs from the first message of this key"})
+	}
+	return e
+}
+
+func checkSizes(raw []byte, e *envelope) error {
+	if len(e.Body) > MaxBodyBytes {
+		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
+	}
+	if len(e.Context) > MaxContextParts {
+		return inbox.Invalid("/context", "has more than %d parts", MaxContextParts)
+	}
+	if len(e.Context) > 0 {
+		parts, err := wire.Elements(mustGet(raw, "context"))
+		if err != nil {
+			return invalidShape("/context", err.Error())
+		}
+		for i, p := range parts {
+			if len(p) > MaxPartBytes {
+				return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
+			}
+		}
+	}
+	return nil
+}
+
+// The options of a confirm that lists none (MA2H §5.2).
+const (
+	approve = "approve"
+	deny    = "deny"
+)
+
+// item maps a message to the inbox's words. The request it keeps is the effective one: what the declared minor
+// withholds is gone, what the protocol synthesizes is there.
+func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
+	now := b.now()
+	it := inbox.Item{
+		ID: inbox.NewItemID(), Protocol: Name, State: inbox.Open, Agent: e.Agent.ID, Title: e.Title,
+		Priority: inbox.ParsePriority(e.Priority), ReceivedAt: now, ChangedAt: now, Original: raw,
+		Content: inbox.Content{
+			Body: e.Body, Project: e.Agent.Project, RunID: e.Agent.RunID, Runtime: e.Agent.Runtime, Tags: e.Tags,
+			Sensitive: e.Sensitive, LiteralResolvers: minor < 5,
+		},
+	}
+	if e.ExpiresAt != "" {
+		t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(e.ExpiresAt))
+		if err != nil {
+			return it, inbox.Invalid("/expires_at", "is not a time this hub can read (RFC 3339)")
+		}
+		it.ExpiresAt = t.UTC().Truncate(time.Millisecond)
+	}
+	for _, p := range e.Context {
+		ip := inbox.Part{Text: p.Text, Data: p.Data}
+		if p.File != nil {
+			ip.File = &inbox.File{URI: p.File.URI, Name: p.File.Name, Mime: p.File.Mime}
+		}
+		it.Content.Context = append(it.Content.Context, ip)
+	}
+	switch e.Type {
+	case "notify":
+		it.Kind, it.State = inbox.Notice, inbox.Delivered
+	case "ask":
+		it.Kind = inbox.Question
+		it.Content.Request, it.Content.Resolvers = e.Request.effective(minor), e.Request.Resolvers
+	case "task":
+		it.Kind = inbox.Task
+		a := &inbox.ActionRequest{Instructions: e.Action.Instructions, Verification: e.Action.Verification}
+		for _, c := range e.Action.Checklist {
+			a.Checklist = append(a.Checklist, inbox.Check{Text: c.Text, Done: c.Done})
+		}
+		it.Content.Action, it.Content.Resolvers = a, e.Action.Resolvers
+	}
+	return it, nil
+}
+
+func (q *request) effective(minor int) *inbox.Request {
+	is := func(p *bool, v bool) bool { return p != nil && *p == v }
+	r := &inbox.Request{
+		Mode:          inbox.Mode(q.Mode),
+		ForbidRespond: is(q.Permissions.AllowRespond, false),
+		ForbidIgnore:  is(q.Permissions.AllowIgnore, false),
+	}
+	if len(q.Default) > 0 && string(q.Default) != "null" {
+		r.Default = q.Default
+	}
+	if r.Mode == inbox.Input {
+		r.Schema = q.Schema
+		return r
+	}
+	r.AllowEdit = is(q.Permissions.AllowEdit, true) && minor >= 6
+	for _, o := range q.Options {
+		r.Options = append(r.Options, inbox.Option(o))
+	}
+	if r.Mode == inbox.Confirm && q.Options == nil {
+		r.Options = []inbox.Option{{Value: approve, Label: "Approve"}, {Value: deny, Label: "Deny"}}
+	}
+	return r
+}

@@ -1,0 +1,81 @@
+// Package protocol is the contract of a binding: one dialect that agents speak at the edge, mapped to the one inbox
+// inside. A binding names its routes; the server gives each of them a caller that has proved who it is.
+package protocol
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+)
+
+// Binding speaks one dialect.
+type Binding interface {
+	// Name is the protocol's name as items carry it.
+	Name() string
+	// Routes are the paths it answers.
+	Routes() []Route
+	inbox.Replier
+}
+
+// Pusher is a binding whose answers can be pushed.
+type Pusher interface {
+	// Push makes the request of one attempt: its body the stored reply, freshly signed. Errors are final for the attempt.
+	Push(ctx context.Context, it inbox.Item, owed inbox.Owed, now time.Time) (*http.Request, error)
+}
+
+// Access says who may call a route.
+type Access int
+
+// The kinds of access.
+const (
+	Anyone Access = iota
+	AgentOnly
+	OperatorOnly
+	AgentOrOperator
+)
+
+// Route is one path of a binding or of the hub itself.
+type Route struct {
+	Pattern string // as net/http.ServeMux has it: "POST /v1/messages"
+	Access  Access
+	Handle  Handler
+	// MaxBody bounds the request's body in bytes; 0: the server's default.
+	MaxBody int64
+}
+
+// Handler answers one request. What it returns is written by the server, once, for every path alike.
+type Handler func(w http.ResponseWriter, r *http.Request, c Caller) error
+
+// Caller is who sent a request, as proved.
+type Caller struct {
+	Operator bool
+	Agent    fleet.Agent // when not the operator; its ID is empty for anyone
+}
+
+// Actor is the caller as an actor.
+func (c Caller) Actor(operator inbox.Actor) inbox.Actor {
+	if c.Operator {
+		return operator
+	}
+	return inbox.Actor{Kind: inbox.Agent, ID: c.Agent.ID}
+}
+
+// Error is an answer other than success.
+type Error struct {
+	Status     int
+	Code       string
+	Message    string
+	Details    []inbox.FieldError
+	Extra      map[string]any // further top-level members beside "error"
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Errorf is an Error without details.
+func Errorf(status int, code, message string) *Error {
+	return &Error{Status: status, Code: code, Message: message}
+}

@@ -1,0 +1,154 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/protocol"
+)
+
+// guard refuses what a web page or a rebound name could send: it looks at where a request claims to come from and to
+// go to, before any credential.
+func (s *Server) guard(r *http.Request) error {
+	if !s.ownHost(r.Host) {
+		return protocol.Errorf(http.StatusForbidden, "forbidden_host", "this hub does not answer to that host name")
+	}
+	if origins := r.Header.Values("Origin"); len(origins) > 0 && (len(origins) > 1 || origins[0] != s.scheme()+"://"+r.Host) {
+		return protocol.Errorf(http.StatusForbidden, "forbidden_origin", "requests from other origins are refused")
+	}
+	// Another port of this machine counts as the same site, so same-site is as foreign as cross-site.
+	switch site := r.Header.Get("Sec-Fetch-Site"); site {
+	case "", "none", "same-origin":
+	default:
+		return protocol.Errorf(http.StatusForbidden, "forbidden_origin", "requests from other sites are refused")
+	}
+	if r.ContentLength != 0 && !isUpgrade(r) {
+		media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		charset := strings.ToLower(params["charset"])
+		if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") {
+			return protocol.Errorf(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json, in UTF-8")
+		}
+	}
+	return nil
+}
+
+func isUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.Header.Get("Upgrade") != ""
+}
+
+func (s *Server) scheme() string {
+	if s.secure.Load() {
+		return "https"
+	}
+	return "http"
+}
+
+// ownHost says whether a Host header names this hub: a loopback name with the hub's port, or an allowed name with it
+// or without.
+func (s *Server) ownHost(host string) bool {
+	port := strconv.FormatInt(s.port.Load(), 10)
+	name, p, err := net.SplitHostPort(host)
+	if err != nil {
+		name, p = strings.Trim(host, "[]"), ""
+	}
+	if p == "" {
+		defaults := map[string]string{"http": "80", "https": "443"}
+		if slices.Contains(s.AllowedHosts, strings.ToLower(name)) {
+			return true
+		}
+		p = defaults[s.scheme()]
+	}
+	if p != port {
+		return false
+	}
+	switch name = strings.ToLower(name); name {
+	case "127.0.0.1", "::1", "localhost":
+		return true
+	}
+	return slices.Contains(s.AllowedHosts, name)
+}
+
+// authorize finds out who calls and whether they may.
+func (s *Server) authorize(r *http.Request, a protocol.Access) (protocol.Caller, error) {
+	if a == protocol.Anyone {
+		return protocol.Caller{}, nil
+	}
+	token, ok := bearer(r)
+	switch {
+	case ok && s.isOperatorToken(token), !ok && s.hasCookie(r):
+		if a == protocol.AgentOnly {
+			return protocol.Caller{}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for agents: the operator cannot act as one")
+		}
+		return protocol.Caller{Operator: true}, nil
+	case a == protocol.OperatorOnly && !ok:
+		return protocol.Caller{}, fleet.ErrUnknownToken
+	}
+	agent, err := s.Fleet.Authenticate(r.Context(), token)
+	if err != nil {
+		return protocol.Caller{}, err
+	}
+	if a == protocol.OperatorOnly {
+		return protocol.Caller{}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for the operator alone")
+	}
+	return protocol.Caller{Agent: agent}, nil
+}
+
+// bearer returns the credential of a request, from either header.
+func bearer(r *http.Request) (string, bool) {
+	if h := r.Header.Get("Authorization"); h != "" {
+		scheme, token, _ := strings.Cut(h, " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			return strings.TrimSpace(token), true
+		}
+		return "", true
+	}
+	key := r.Header.Get("X-API-Key")
+	return key, key != ""
+}
+
+// deny leaves an audit line about a refused request, a few a second at the most.
+func (s *Server) deny(r *http.Request, err error) {
+	e := protocol.FromError(err)
+	if e == nil || !s.denials.Allow() {
+		return
+	}
+	line := fleet.Audit{At: s.Now(), Actor: "unknown", Action: "request refused", Target: fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), Result: e.Code}
+	if err := s.Fleet.Store.Audit(r.Context(), line); err != nil && r.Context().Err() == nil {
+		s.Log.Error("audit", "err", err)
+	}
+}
+
+// readBody reads a request's body into memory, within its bound and in reasonable time.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil
+	}
+	if limit == 0 {
+		limit = defaultMaxBody
+	}
+	c := http.NewResponseController(w)
+	slow := c.SetReadDeadline(time.Now().Add(30*time.Second)) == nil
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if slow {
+		_ = c.SetReadDeadline(time.Time{}) // the connection is ended anyway if this fails
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return protocol.Errorf(http.StatusUnprocessableEntity, "invalid_field", fmt.Sprintf("the body is larger than %d bytes", limit))
+	case err != nil:
+		return protocol.Errorf(http.StatusBadRequest, "validation_error", "the body could not be read whole")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
