@@ -208,7 +208,7 @@ func gone(fault bus.Error) bool {
 
 // connect joins the session bus, or gives up in time. The caller holds the lock.
 func (s *Sender) connect(ctx context.Context) error {
-	addr := s.address()
+	addr := SessionBus(s.opts.Getenv, s.opts.Stat)
 	if addr == "" {
 		return fmt.Errorf("%w: there is no session bus (DBUS_SESSION_BUS_ADDRESS is not set)", notify.ErrUnavailable)
 	}
@@ -262,21 +262,21 @@ func handshake(ctx context.Context, conn *bus.Conn) error {
 		bus.WithMatchMember("NameOwnerChanged"), bus.WithMatchArg(0, service))
 }
 
-// address is where the session bus is, if there is one. The library would start a stray one when asked for its default.
-func (s *Sender) address() string {
-	addr := s.opts.Getenv("DBUS_SESSION_BUS_ADDRESS")
+// SessionBus is where the session bus is, or nothing. The library would start a stray one when asked for its default.
+func SessionBus(getenv func(string) string, stat func(string) (os.FileInfo, error)) string {
+	addr := getenv("DBUS_SESSION_BUS_ADDRESS")
 	if strings.HasPrefix(addr, "autolaunch:") || strings.HasPrefix(addr, "launchd:") {
 		return ""
 	}
 	if addr != "" {
 		return addr
 	}
-	dir := s.opts.Getenv("XDG_RUNTIME_DIR")
+	dir := getenv("XDG_RUNTIME_DIR")
 	if dir == "" {
 		dir = filepath.Join("/run/user", strconv.Itoa(os.Getuid()))
 	}
 	socket := filepath.Join(dir, "bus")
-	if info, err := s.opts.Stat(socket); err != nil || info.Mode()&os.ModeSocket == 0 {
+	if info, err := stat(socket); err != nil || info.Mode()&os.ModeSocket == 0 {
 		return ""
 	}
 	return "unix:path=" + socket
