@@ -35,14 +35,16 @@ type window struct {
 	hub     Hub
 	opts    Options
 	log     *slog.Logger
-	stop    context.Context // ends when the program is to end
+	stop    context.Context // ends when the program is told to end
+	life    context.Context // ends when the window is gone, however that came
 	desktop *Desktop
 	sender  notify.Sender
 	center  *notify.Center
 
 	started chan struct{} // closed when ctx is set
 	ctx     context.Context
-	ready   sync.Once // the page is there for the first time
+	unhook  func() bool // no longer quit when stop ends
+	ready   sync.Once   // the page is there for the first time
 
 	quitting atomic.Bool
 	painted  atomic.Bool
@@ -65,6 +67,9 @@ func Run(ctx context.Context, hub Hub, opts Options) (err error) {
 		return err
 	}
 	w := &window{hub: hub, opts: opts, log: opts.Log, stop: ctx, started: make(chan struct{})}
+	life, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.life = life
 	if w.log == nil {
 		w.log = slog.Default()
 	}
@@ -129,6 +134,7 @@ func (w *window) options() *options.App {
 		OnStartup:        w.onStartup,
 		OnDomReady:       w.onDomReady,
 		OnBeforeClose:    w.onBeforeClose,
+		OnShutdown:       func(context.Context) { w.unhook() },
 		DragAndDrop:      &options.DragAndDrop{DisableWebViewDrop: true},
 		Linux: &linux.Options{
 			Icon:             build.Icon,
@@ -161,7 +167,7 @@ func (w *window) wails() context.Context {
 func (w *window) onStartup(ctx context.Context) {
 	w.ctx = ctx
 	close(w.started)
-	context.AfterFunc(w.stop, w.quit)
+	w.unhook = context.AfterFunc(w.stop, w.quit)
 
 	wails2.EventsOn(ctx, eventPainted, func(...any) {
 		if !w.painted.Swap(true) {
@@ -190,7 +196,7 @@ func (w *window) onDomReady(ctx context.Context) {
 
 // forward tells the page what changed in the hub.
 func (w *window) forward() {
-	for payload := range w.hub.Changes(w.stop) {
+	for payload := range w.hub.Changes(w.life) {
 		wails2.EventsEmit(w.ctx, eventChanged, json.RawMessage(payload))
 	}
 }
@@ -204,7 +210,7 @@ func (w *window) ring() {
 	if !ok {
 		w.log.Info("notifications are not shown", "reason", reason)
 	}
-	w.center.Run(w.stop, w.hub.Attention(w.stop))
+	w.center.Run(w.life, w.hub.Attention(w.life))
 }
 
 // show brings the window to the front and opens the item, if one is named.
@@ -284,7 +290,7 @@ func (w *window) tellAboutClosing() {
 	if err := p.save(w.opts.Data); err != nil {
 		w.log.Warn("the window's place was not kept", "reason", err.Error())
 	}
-	ctx, cancel := context.WithTimeout(w.stop, 5*time.Second)
+	ctx, cancel := context.WithTimeout(w.life, 5*time.Second)
 	defer cancel()
 	// Where notes cannot be shown this was said at the start.
 	_ = w.sender.Send(ctx, notify.Note{

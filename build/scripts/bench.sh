@@ -6,7 +6,7 @@ say "go benchmarks"
 go test -run '^$' -bench . -benchmem ./... | grep -vE '^(ok|PASS|\?)' || true
 if command -v xvfb-run >/dev/null && [ -x "$BIN/deskbell" ]; then
 	say "the window"
-	bash build/scripts/window-test.sh -run TestMeasure -v
+	DESKBELL_MEASURE=1 bash build/scripts/window-test.sh -run TestMeasure -v
 else
 	say "the window is not measured: make test installs what that needs"
 fi

@@ -2,7 +2,7 @@
 # The real window under Xvfb, with a session bus of its own. Arguments go to go test (for instance -run Close).
 . "$(dirname "$0")/lib.sh"
 for tool in xvfb-run dbus-run-session openbox xdotool WebKitWebDriver; do
-	command -v "$tool" >/dev/null || [ -x "/usr/lib/x86_64-linux-gnu/$tool" ] ||
+	command -v "$tool" >/dev/null ||
 		die "$tool is missing (Debian: apt-get install $TEST_PACKAGES)"
 done
 [ -x "$BIN/deskbell" ] || build_desktop
@@ -11,7 +11,7 @@ say "window tests"
 mkdir -p "$BIN/windowtest"
 # The shim lets WebKitWebDriver steer a window that never asked to be steered; it is not part of any shipped binary.
 # shellcheck disable=SC2046
-gcc -shared -fPIC -O1 -o "$BIN/windowtest/automation.so" build/windowtest/automation.c $(pkg-config --cflags webkit2gtk-4.1)
+gcc -shared -fPIC -O1 -o "$BIN/windowtest/automation.so" build/windowtest/shim/automation.c $(pkg-config --cflags webkit2gtk-4.1)
 go build -tags "$TAGS,window" -o "$BIN/windowtest/probe" ./build/windowtest/probe
 
 # A home of its own: WebKit and GTK write caches and settings there.
