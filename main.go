@@ -1,0 +1,106 @@
+// Command deskbell: local agents ring, a person answers.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"deskbell/app"
+	"deskbell/backend/config"
+)
+
+var started = time.Now()
+
+func main() {
+	if app.Generating {
+		// The Wails command line runs this build only to write TypeScript: nothing may be touched.
+		_ = app.Run(context.Background(), nil, app.Options{})
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run is the window, or with "serve" (and in a build that has no window) the hub alone.
+func run(ctx context.Context, args []string) int {
+	serve := !app.Available
+	if len(args) > 0 && args[0] == "serve" {
+		serve, args = true, args[1:]
+	}
+	set := flag.NewFlagSet("deskbell", flag.ContinueOnError)
+	var flags config.Flags
+	set.StringVar(&flags.Addr, "addr", "", "`HOST:PORT` to listen on; port 0 picks one (default "+config.DefaultAddr+")")
+	set.StringVar(&flags.Data, "data", "", "the data folder `DIR`")
+	set.StringVar(&flags.TLSCert, "tls-cert", "", "certificate `FILE`")
+	set.StringVar(&flags.TLSKey, "tls-key", "", "key `FILE`")
+	set.BoolFunc("dev", "developer mode", func(s string) error {
+		yes := s == "true"
+		flags.Dev = &yes
+		return nil
+	})
+	set.BoolVar(&flags.Open, "open", false, "open the browser inbox")
+	hidden := set.Bool("hidden", false, "start without showing the window")
+	if err := set.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	if set.NArg() > 1 || set.NArg() == 1 && serve {
+		fmt.Fprintln(os.Stderr, "deskbell: unexpected argument:", set.Arg(set.NArg()-1))
+		return 2
+	}
+	if _, err := app.ParseLink(set.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "deskbell:", err)
+		return 2
+	}
+	cfg, err := config.Load(flags, os.Getenv)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "deskbell:", err)
+		return 2
+	}
+
+	hub, err := open(cfg)
+	if err != nil {
+		// The folder is taken. If a window runs on it, this start is a wish to see that window.
+		if !serve && errors.Is(err, errLocked) && app.HandOver(ctx, cfg.Data, set.Arg(0)) == nil {
+			return 0
+		}
+		fmt.Fprintln(os.Stderr, "deskbell:", err)
+		return exitCode(err)
+	}
+	defer hub.Close()
+	fmt.Printf("deskbell ready url=%s data=%s pid=%d\n", hub.URL(), cfg.Data, os.Getpid())
+
+	if serve {
+		<-ctx.Done()
+		return 0
+	}
+	err = app.Run(ctx, hub, app.Options{
+		Data: cfg.Data, Link: set.Arg(0), Hidden: *hidden, Started: started, Log: slog.Default(),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "deskbell:", err)
+		return 1
+	}
+	return 0
+}
+
+func exitCode(err error) int {
+	switch {
+	case errors.Is(err, errLocked):
+		return 3
+	case errors.Is(err, syscall.EADDRINUSE):
+		return 4
+	}
+	return 1
+}
