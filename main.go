@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"deskbell/app"
+	"deskbell/backend"
 	"deskbell/backend/config"
 )
 
@@ -69,35 +70,47 @@ func run(ctx context.Context, args []string) int {
 		return 2
 	}
 
-	hub, err := open(cfg)
+	hub, err := backend.Open(ctx, cfg, slog.Default())
 	if err != nil {
 		// The folder is taken. If a window runs on it, this start is a wish to see that window.
-		if !serve && errors.Is(err, errLocked) && app.HandOver(ctx, cfg.Data, set.Arg(0)) == nil {
+		var running *backend.RunningError
+		if !serve && errors.As(err, &running) && app.HandOver(ctx, cfg.Data, set.Arg(0)) == nil {
 			return 0
 		}
 		fmt.Fprintln(os.Stderr, "deskbell:", err)
 		return exitCode(err)
 	}
-	defer hub.Close()
-	fmt.Printf("deskbell ready url=%s data=%s pid=%d\n", hub.URL(), cfg.Data, os.Getpid())
-
-	if serve {
-		<-ctx.Done()
-		return 0
-	}
-	err = app.Run(ctx, hub, app.Options{
-		Data: cfg.Data, Link: set.Arg(0), Hidden: *hidden, Started: started, Log: slog.Default(),
-	})
-	if err != nil {
+	if err := work(ctx, hub, cfg, serve, app.Options{Data: cfg.Data, Link: set.Arg(0), Hidden: *hidden, Started: started, Log: slog.Default(), Notifications: hub.SetNotifications}); err != nil {
 		fmt.Fprintln(os.Stderr, "deskbell:", err)
-		return 1
+		return exitCode(err)
 	}
 	return 0
 }
 
+// work listens, says so, and runs the hub and the window until either ends.
+func work(ctx context.Context, hub *backend.Hub, cfg config.Config, serve bool, o app.Options) (err error) {
+	defer func() { err = errors.Join(err, hub.Close()) }()
+	if err := hub.Listen(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	fmt.Printf("deskbell ready url=%s data=%s pid=%d\n", hub.URL(), cfg.Data, os.Getpid())
+	if serve {
+		err = <-ended
+		cancel()
+		return err
+	}
+	err = app.Run(ctx, hub, o)
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
 func exitCode(err error) int {
+	var running *backend.RunningError
 	switch {
-	case errors.Is(err, errLocked):
+	case errors.As(err, &running):
 		return 3
 	case errors.Is(err, syscall.EADDRINUSE):
 		return 4

@@ -145,6 +145,9 @@ func (s *Store) shut() error {
 // Dir is the data folder.
 func (s *Store) Dir() string { return s.dir }
 
+// Ping asks the database for a sign of life.
+func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
+
 // Check asks SQLite whether the database is sound and returns what it found; empty: nothing wrong.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
 	rows, err := s.read.QueryContext(ctx, `PRAGMA quick_check(20)`)

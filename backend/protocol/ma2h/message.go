@@ -1,8 +1,11 @@
 package ma2h
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,4 +176,23 @@ func schemaError(fields []schemas.FieldError) *protocol.Error {
 		e.Details = append(e.Details, inbox.FieldError{Pointer: f.Pointer, Message: f.Message})
 	}
 	return e
+}
+
+// Export is one message with its history, as a line of an export: without what is the submitter's own, and without
+// the content and the answer of a sensitive one (MA2H §9.6).
+func Export(it inbox.Item, history []inbox.Entry) ([]byte, error) {
+	members, err := wire.Members(operatorForm(it))
+	if err != nil {
+		return nil, fmt.Errorf("stored message %s: %w", it.ID, err)
+	}
+	if it.Content.Sensitive {
+		members = slices.DeleteFunc(members, func(m wire.Member) bool {
+			return m.Name == "body" || m.Name == "context" || m.Name == "response"
+		})
+	}
+	lines, err := json.Marshal(history)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Compose(append(members, wire.Member{Name: "history", Value: lines})), nil
 }

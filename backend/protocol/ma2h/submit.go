@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -16,58 +17,16 @@ import (
 	"deskbell/backend/wire"
 )
 
-// submit answers POST /v1/messages (MA2H §8.1). Checks stand in the order in which a caller is told of them; a refused
-// submit leaves nothing behind, not even its key.
+// submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	ctx, agent := r.Context(), c.Agent.ID
 	raw, err := protocol.ReadBody(r)
 	if err != nil {
 		return err
 	}
-	if err := b.allow(ctx, agent); err != nil {
+	if err := b.allow(r.Context(), c.Agent.ID); err != nil {
 		return err
 	}
-	minor, err := gates(raw, agent)
-	if err != nil {
-		return err
-	}
-	fields, err := b.Schemas.Validate("ma2h/message", raw)
-	if err != nil {
-		return fmt.Errorf("message schema: %w", err)
-	}
-	if len(fields) > 0 {
-		return schemaError(fields)
-	}
-	var e envelope
-	if err := protocol.Unmarshal(raw, &e); err != nil {
-		return err
-	}
-	if err := checkSizes(raw, &e); err != nil {
-		return err
-	}
-	digest, err := payloadDigest(raw)
-	if err != nil {
-		return invalidShape("", err.Error())
-	}
-	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
-	if n.Item, err = b.item(raw, &e, minor); err == nil {
-		err = b.admissible(raw, &e, n.Item)
-	}
-	var it inbox.Item
-	if err != nil {
-		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
-		it, err = b.replay(r, agent, e.Key, digest, err)
-	} else {
-		if n.Item.Kind == inbox.Notice {
-			n.Item.ExpiresAt = time.Time{} // it has no effect on a notice to the person (MA2H §4)
-		}
-		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
-		it, _, err = b.Inbox.Submit(ctx, n)
-	}
-	var conflict *inbox.ConflictError
-	if errors.As(err, &conflict) {
-		return conflictError(conflict.Item.Original, raw)
-	}
+	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
 		return err
 	}
@@ -78,11 +37,58 @@ func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Call
 	})
 }
 
-func (b *Binding) replay(r *http.Request, agent, key string, digest []byte, refused error) (inbox.Item, error) {
+// Accept stores a message of agent, strict JSON, or finds the one its key made before. Checks stand in the order in
+// which a caller is told of them; a refused message leaves nothing behind, not even its key.
+func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.Item, error) {
+	minor, err := gates(raw, agent)
+	if err != nil {
+		return inbox.Item{}, err
+	}
+	fields, err := b.Schemas.Validate("ma2h/message", raw)
+	if err != nil {
+		return inbox.Item{}, fmt.Errorf("message schema: %w", err)
+	}
+	if len(fields) > 0 {
+		return inbox.Item{}, schemaError(fields)
+	}
+	var e envelope
+	if err := protocol.Unmarshal(raw, &e); err != nil {
+		return inbox.Item{}, err
+	}
+	if err := checkSizes(raw, &e); err != nil {
+		return inbox.Item{}, err
+	}
+	digest, err := payloadDigest(raw)
+	if err != nil {
+		return inbox.Item{}, invalidShape("", err.Error())
+	}
+	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
+	if n.Item, err = b.item(raw, &e, minor); err == nil {
+		err = b.admissible(raw, &e, n.Item)
+	}
+	var it inbox.Item
+	if err != nil {
+		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
+		it, err = b.replay(ctx, agent, e.Key, digest, err)
+	} else {
+		if n.Item.Kind == inbox.Notice {
+			n.Item.ExpiresAt = time.Time{} // it has no effect on a notice to the person (MA2H §4)
+		}
+		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
+		it, _, err = b.Inbox.Submit(ctx, n)
+	}
+	var conflict *inbox.ConflictError
+	if errors.As(err, &conflict) {
+		err = conflictError(conflict.Item.Original, raw)
+	}
+	return it, err
+}
+
+func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, refused error) (inbox.Item, error) {
 	if key == "" {
 		return inbox.Item{}, refused
 	}
-	it, err := b.Inbox.Replay(r.Context(), Name, agent, key, digest)
+	it, err := b.Inbox.Replay(ctx, Name, agent, key, digest)
 	if errors.Is(err, inbox.ErrNotFound) {
 		return inbox.Item{}, refused
 	}

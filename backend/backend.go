@@ -1,0 +1,356 @@
+package backend
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"time"
+
+	"deskbell/backend/config"
+	"deskbell/backend/delivery"
+	"deskbell/backend/desk"
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/protocol/ma2h"
+	"deskbell/backend/secrets"
+	"deskbell/backend/server"
+	"deskbell/backend/settings"
+	"deskbell/backend/signing"
+	"deskbell/frontend"
+	"deskbell/schemas"
+	"deskbell/store"
+)
+
+// Hub is one data folder with everything that works on it. Open makes it; it answers in process at once, over the
+// network after Listen, and does what the clock and the queue ask for while Run runs.
+type Hub struct {
+	cfg      config.Config
+	log      *slog.Logger
+	store    *store.Store
+	secrets  *secrets.File
+	settings *settings.Settings
+	fleet    *fleet.Fleet
+	inbox    *inbox.Inbox
+	ma2h     *ma2h.Binding
+	queue    *delivery.Queue
+	desk     *desk.Desk
+	server   *server.Server
+	signer   ed25519.PrivateKey
+
+	mu            sync.Mutex
+	listener      net.Listener
+	url           string
+	notifications notifications
+}
+
+type notifications struct {
+	available bool
+	reason    string
+}
+
+// RunningError: another hub has the data folder.
+type RunningError struct{ Other Info }
+
+func (e *RunningError) Error() string {
+	if e.Other.PID == 0 {
+		return "another hub is using this data folder"
+	}
+	return fmt.Sprintf("another hub is using this data folder: pid %d at %s", e.Other.PID, e.Other.URL)
+}
+
+// Open opens the data folder and puts the hub together. Errors: *RunningError when another hub has the folder.
+func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error) {
+	s, err := store.Open(ctx, cfg.Data, log)
+	var locked *store.LockedError
+	if errors.As(err, &locked) {
+		other, _ := ReadInfo(cfg.Data) // without it the message says less
+		return nil, &RunningError{Other: other}
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{cfg: cfg, log: log, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
+	if err := h.assemble(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return h, nil
+}
+
+func (h *Hub) assemble(ctx context.Context) (err error) {
+	if h.secrets, err = secrets.Open(h.cfg.Data); err != nil {
+		return err
+	}
+	token, err := operatorToken(h.cfg.Data)
+	if err != nil {
+		return err
+	}
+	if h.signer, err = signingKey(h.cfg.Data); err != nil {
+		return err
+	}
+	set, err := schemas.Load()
+	if err != nil {
+		return err
+	}
+	h.settings, err = settings.Load(ctx, h.store, userName(), func(ctx context.Context, values map[string]string) error {
+		return h.store.SetSettings(ctx, values, fleet.Audit{At: time.Now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(keys(values), " "), Result: "done"})
+	})
+	if err != nil {
+		return err
+	}
+	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
+	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: time.Now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
+	h.inbox = inbox.NewInbox(inbox.Config{
+		Store: h.store, Now: time.Now, Operator: h.operator, Log: h.log,
+		Repliers:   map[string]inbox.Replier{},
+		Policy:     h.policy,
+		Hold:       func() time.Duration { return h.settings.Get().Seconds(settings.HoldSeconds) },
+		Retention:  func() time.Duration { return h.settings.Get().Retention() },
+		CheckInput: checkInput,
+		OnOwed:     func() { h.queue.Wake() },
+	})
+	h.ma2h = ma2h.New(ma2h.Config{
+		Inbox: h.inbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
+		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: time.Now, Log: h.log,
+	})
+	// The one list of protocols.
+	bindings := []protocol.Binding{h.ma2h}
+	pushers := map[string]protocol.Pusher{}
+	h.desk = desk.New(desk.Config{
+		Inbox: h.inbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
+		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Notifications: h.notificationState, Now: time.Now, Log: h.log,
+	})
+	routes := append(h.desk.Routes(), probes(h.store)...)
+	for _, b := range bindings {
+		routes = append(routes, b.Routes()...)
+		h.inbox.Repliers[b.Name()] = b
+		if p, ok := b.(protocol.Pusher); ok {
+			pushers[b.Name()] = p
+		}
+	}
+	h.queue = delivery.New(delivery.Config{
+		Store: h.store, Approved: h.approved, Now: time.Now, Log: h.log,
+		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
+		Delivered:     h.inbox.Delivered,
+		Changed:       h.inbox.Moved,
+		Push: func(ctx context.Context, it inbox.Item, o inbox.Owed, now time.Time) (*http.Request, error) {
+			p, ok := pushers[o.Protocol]
+			if !ok {
+				return nil, fmt.Errorf("protocol %q cannot push", o.Protocol)
+			}
+			return p.Push(ctx, it, o, now)
+		},
+	})
+	h.desk.Queue = h.queue
+	h.server = server.New(server.Config{
+		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
+		AllowedHosts: h.cfg.AllowedHosts, Now: time.Now, Log: h.log,
+	})
+	return nil
+}
+
+// Listen opens the configured address and says where, in hub.json too.
+func (h *Hub) Listen() error {
+	ln, err := h.server.Listen(h.cfg.Addr, h.cfg.TLSCert, h.cfg.TLSKey)
+	if err != nil {
+		return err
+	}
+	scheme := "http"
+	if h.cfg.TLSCert != "" {
+		scheme = "https"
+	}
+	h.mu.Lock()
+	h.listener, h.url = ln, scheme+"://"+ln.Addr().String()
+	h.mu.Unlock()
+	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(time.Now())}); err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	return nil
+}
+
+// Run does everything that goes on by itself, and answers the network after Listen, until ctx ends.
+func (h *Hub) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts := map[string]func(context.Context) error{
+		"inbox": h.inbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+	}
+	h.mu.Lock()
+	if ln := h.listener; ln != nil {
+		parts["server"] = func(ctx context.Context) error { return h.server.Serve(ctx, ln) }
+	}
+	h.mu.Unlock()
+	ended := make(chan error, len(parts))
+	for name, run := range parts {
+		go func() {
+			err := run(ctx)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			cancel() // the parts run together or not at all
+			ended <- err
+		}()
+	}
+	var errs []error
+	for range parts {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// Close ends the hub. What was accepted is on disk long before.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var errs []error
+	if h.listener != nil {
+		if err := h.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+		errs = append(errs, removeInfo(h.cfg.Data))
+	}
+	return errors.Join(append(errs, h.store.Close())...)
+}
+
+// URL is where the hub answers; empty before Listen.
+func (h *Hub) URL() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.url
+}
+
+// Handler answers as the operator, in process: for the window, and for commands when no hub runs.
+func (h *Hub) Handler() http.Handler { return h.server.Local() }
+
+// Changes follows the coalesced changes, as JSON.
+func (h *Hub) Changes(ctx context.Context) <-chan []byte { return h.desk.Changes(ctx) }
+
+// SetNotifications says whether the desktop can be told, and if not, why.
+func (h *Hub) SetNotifications(available bool, reason string) {
+	h.mu.Lock()
+	h.notifications = notifications{available, reason}
+	h.mu.Unlock()
+	h.desk.Touch("settings")
+}
+
+func (h *Hub) notificationState() (bool, string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.notifications.available, h.notifications.reason
+}
+
+func (h *Hub) operator() inbox.Actor { return h.settings.Get().Operator() }
+
+func (h *Hub) policy(ctx context.Context, agent string) (inbox.Policy, error) {
+	a, err := h.fleet.Store.Agent(ctx, agent)
+	if errors.Is(err, fleet.ErrUnknownAgent) {
+		return inbox.Policy{}, nil
+	}
+	return a.Policy.Inbox(), err
+}
+
+func (h *Hub) approved(ctx context.Context, agent, host string) (bool, error) {
+	a, err := h.fleet.Store.Agent(ctx, agent)
+	if err != nil {
+		return false, err
+	}
+	for _, allowed := range a.Policy.CallbackHosts {
+		if allowed == host {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// agentChanged follows a change of an agent: who its messages are for, and what the page shows.
+func (h *Hub) agentChanged(agent string, reclassify bool) {
+	if reclassify {
+		if err := h.inbox.Reclassify(context.Background(), agent); err != nil {
+			h.log.Error("who messages are for", "agent", agent, "err", err)
+		}
+	}
+	h.desk.Touch("agents")
+}
+
+// secret finds what a callback's reference names (contract §4).
+func (h *Hub) secret(agent, ref string) (string, bool) {
+	scheme, name, _ := strings.Cut(ref, ":")
+	switch scheme {
+	case "env":
+		for _, allowed := range h.cfg.EnvAllow {
+			if allowed == name {
+				v := os.Getenv(name)
+				return v, v != ""
+			}
+		}
+	case "secret":
+		return h.secrets.Get("secret:" + name)
+	case "agent":
+		if name == "signing" {
+			return h.secrets.Get(fleet.SigningSecretName(agent))
+		}
+	}
+	return "", false
+}
+
+// agentKey signs what is pushed to an agent.
+func (h *Hub) agentKey(ctx context.Context, agent string) (signing.Key, error) {
+	a, err := h.fleet.Store.Agent(ctx, agent)
+	if err != nil {
+		return signing.Key{}, err
+	}
+	if a.Alg == signing.AlgEd25519 {
+		return signing.Ed25519Key(h.signer), nil
+	}
+	secret, ok := h.secrets.Get(fleet.SigningSecretName(agent))
+	if !ok {
+		return signing.Key{}, fmt.Errorf("the signing secret of %s is missing: rotate the agent", agent)
+	}
+	return signing.HMACKey([]byte(secret)), nil
+}
+
+func checkInput(schema, value json.RawMessage) []inbox.FieldError {
+	answer, err := schemas.CompileAnswer(schema)
+	if err != nil {
+		return []inbox.FieldError{{Pointer: "/value", Message: "the question's own schema cannot be used: " + err.Error()}}
+	}
+	if len(value) == 0 || value[0] != '{' {
+		return []inbox.FieldError{{Pointer: "/value", Message: "the answer must be an object"}}
+	}
+	var bad []inbox.FieldError
+	for _, f := range answer.Validate(value) {
+		bad = append(bad, inbox.FieldError{Pointer: "/value" + f.Pointer, Message: f.Message})
+	}
+	return bad
+}
+
+// userName is the operator's name until the setting says otherwise.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		_, name, found := strings.Cut(u.Username, `\`) // DOMAIN\name on Windows
+		if !found {
+			name = u.Username
+		}
+		return name
+	}
+	return ""
+}
+
+func keys(m map[string]string) []string {
+	all := make([]string, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	return all
+}

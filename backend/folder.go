@@ -1,0 +1,116 @@
+package backend
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/secrets"
+	"deskbell/store"
+)
+
+// The files in the data folder that others may rely on.
+const (
+	InfoFile  = "hub.json"
+	TokenFile = "operator.token"
+	keyFile   = "ed25519.key"
+)
+
+// Info is what a running hub says of itself in hub.json.
+type Info struct {
+	URL       string `json:"url"`
+	PID       int    `json:"pid"`
+	Version   string `json:"version"`
+	StartedAt string `json:"started_at"`
+}
+
+// ReadInfo reads hub.json in a data folder. The hub it speaks of may have died without removing it.
+func ReadInfo(dir string) (Info, error) {
+	var i Info
+	text, err := os.ReadFile(filepath.Join(dir, InfoFile))
+	if err != nil {
+		return i, err
+	}
+	return i, json.Unmarshal(text, &i)
+}
+
+func writeInfo(dir string, i Info) error {
+	text, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	return secrets.WriteFile(filepath.Join(dir, InfoFile), append(text, '\n'))
+}
+
+func removeInfo(dir string) error {
+	err := os.Remove(filepath.Join(dir, InfoFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// operatorToken reads the operator's token, or makes it at the first start.
+func operatorToken(dir string) (string, error) {
+	return lineFile(filepath.Join(dir, TokenFile), func() string { return "dbo_" + inbox.RandomName() })
+}
+
+// signingKey reads the hub's Ed25519 key, or makes it at the first start.
+func signingKey(dir string) (ed25519.PrivateKey, error) {
+	text, err := lineFile(filepath.Join(dir, keyFile), func() string {
+		seed := make([]byte, ed25519.SeedSize)
+		rand.Read(seed) // never fails: crypto/rand ends the program instead
+		return base64.StdEncoding.EncodeToString(seed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	seed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s is damaged: restore it from a backup, or remove it to make a new key", filepath.Join(dir, keyFile))
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// lineFile reads a file of one line and mode 0600, or makes it.
+func lineFile(path string, make func() string) (string, error) {
+	text, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		if err := os.Chmod(path, 0o600); err != nil {
+			return "", err
+		}
+		if line := strings.TrimSpace(string(text)); line != "" {
+			return line, nil
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	line := make()
+	return line, secrets.WriteFile(path, []byte(line+"\n"))
+}
+
+// probes answer whether the hub lives and whether it accepts.
+func probes(s *store.Store) []protocol.Route {
+	return []protocol.Route{
+		{Pattern: "GET /healthz", Handle: func(w http.ResponseWriter, _ *http.Request, _ protocol.Caller) error {
+			return protocol.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+		}},
+		{Pattern: "GET /readyz", Handle: func(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+			if err := s.Ping(r.Context()); err != nil {
+				return protocol.Errorf(http.StatusServiceUnavailable, "not_ready", "the database does not answer")
+			}
+			return protocol.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
+		}},
+	}
+}
