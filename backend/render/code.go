@@ -9,13 +9,14 @@ import (
 )
 
 // maxHighlight is how much code of one document gets colours, block by block; the rest stays plain. Lexers are the slowest part by far.
-const maxHighlight = 12 << 10
+const maxHighlight = 6 << 10
 
-// writeCode writes a code block. Tokens get the short classes of Pygments without a prefix, so one style sheet fits:
+// writeCode writes a code block. Tokens get the short classes of Pygments without a prefix, so one style sheet fits; white space, punctuation
+// and plain names get none:
 //
-//	k kc kd kn kp kr kt   keywords           n na nb nc nd ne nf ni nl nn no nt nv …   names
+//	k kc kd kn kp kr kt   keywords           na nb nc nd ne nf ni nl nn no nt nv …     names
 //	s s1 s2 sa sb sc …    strings            m mf mh mi mo il                          numbers
-//	c c1 ch cm cp cs      comments           o ow  p                                   operators, punctuation
+//	c c1 ch cm cp cs      comments           o ow                                      operators
 //	gd gi gh gu gs ge …   diffs and markup   err                                       what the lexer did not understand
 func writeCode(w util.BufWriter, language, code string) {
 	_, _ = w.WriteString(`<pre class="code"><code>`)
@@ -61,6 +62,10 @@ func highlight(w util.BufWriter, language, code string) bool {
 
 // classOf is the class of a token type, or of the nearest type above it that has one.
 func classOf(t chroma.TokenType) string {
+	switch t {
+	case chroma.TextWhitespace, chroma.Punctuation, chroma.Name:
+		return ""
+	}
 	for _, t := range []chroma.TokenType{t, t.SubCategory(), t.Category()} {
 		if class, ok := chroma.StandardTypes[t]; ok && t > 0 {
 			return class

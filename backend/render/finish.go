@@ -55,7 +55,7 @@ func finish(sanitized []byte) string {
 
 func (f *finisher) markup(tag atom.Atom, raw string) {
 	switch tag {
-	case atom.Em, atom.Strong, atom.Del, atom.Code, atom.Span:
+	case atom.Em, atom.Strong, atom.Del, atom.Code, atom.Span, atom.Br:
 		f.pieces = append(f.pieces, piece{markup: raw})
 	default:
 		f.closeLink()

@@ -30,7 +30,7 @@ func TestHTML(t *testing.T) {
 		"a <b onclick=x>b</b> <!-- c -->":                `<p>a &lt;b onclick=x&gt;b&lt;/b&gt; &lt;!-- c --&gt;</p>`,
 		"<script>\nalert(1)\n</script>":                  "<pre class=\"raw\">&lt;script&gt;\nalert(1)\n&lt;/script&gt;</pre>",
 		"````\n```\n</code></pre>\n```\n````":            "<pre class=\"code\"><code>```\n&lt;/code&gt;&lt;/pre&gt;\n```\n</code></pre>",
-		"```go\nreturn 1\n```":                           "<pre class=\"code\"><code><span class=\"k\">return</span><span class=\"w\"> </span><span class=\"mi\">1</span><span class=\"w\">\n</span></code></pre>",
+		"```go\nreturn 1\n```":                           "<pre class=\"code\"><code><span class=\"k\">return</span> <span class=\"mi\">1</span>\n</code></pre>",
 		"```nope\nx\n```":                                "<pre class=\"code\"><code>x\n</code></pre>",
 		"    indented":                                   "<pre class=\"code\"><code>indented</code></pre>",
 		"a\u202eb":                                       `<p>a<span class="mark" title="bidirectional control: can show text in another order than it has">U+202E</span>b</p>`,
@@ -38,6 +38,7 @@ func TestHTML(t *testing.T) {
 		"p*\u0430*ypal":                                  `<p>p<em><span class="mark" title="looks like Latin a">Cyrillic а</span></em>ypal</p>`,
 		"p**\u0430**ypal":                                `<p>p<strong><span class="mark" title="looks like Latin a">Cyrillic а</span></strong>ypal</p>`,
 		"`rm\u200b`":                                     `<p><code>rm<span class="mark" title="zero-width character">U+200B</span></code></p>`,
+		"[a  \nb](https://e.com)":                        `<p><a href="https://e.com"` + rel + ">a<br>\nb</a> <span class=\"link-host\">e.com</span></p>",
 		"two\nlines\n\nתודה 日本 👍🏽":                       "<p>two\nlines</p><p>תודה 日本 👍🏽</p>",
 	} {
 		got := HTML(in)
