@@ -17,6 +17,7 @@ export default ts.config(
   {
     rules: {
       'svelte/no-at-html-tags': 'error', // SafeHtml.svelte is the one exception and says so
+      'svelte/prefer-svelte-reactivity': 'off', // plain maps and sets are scratch paper here
       'no-undef': 'off', // the type checker does this
       '@typescript-eslint/consistent-type-imports': 'error',
     },

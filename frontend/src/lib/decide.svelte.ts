@@ -31,7 +31,7 @@ class Decisions {
     this.problem = null;
     try {
       const detail = await api.resolve(id, body);
-      drafts.drop(id);
+      if (!detail.held_decision) drafts.drop(id); // taken back, the words are still there
       this.settled(detail, said, after(inbox.rows, inbox.index >= 0 ? inbox.index : row ? index : -1)?.id ?? null);
       return true;
     } catch (e) {

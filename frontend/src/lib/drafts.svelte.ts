@@ -1,5 +1,4 @@
 // What was half typed, kept per item while the person moves around and the item is refetched. In memory only.
-import { SvelteMap } from 'svelte/reactivity';
 import { initial, type Field, type Raw } from './schemaform';
 
 export type Editor = 'answer' | 'comment' | 'decline' | null;
@@ -24,7 +23,8 @@ export class Draft {
 }
 
 export class Drafts {
-  private readonly all = new SvelteMap<string, Draft>();
+  // not reactive itself: a draft is made while it is read, and its fields are what components follow
+  private readonly all = new Map<string, Draft>();
 
   of(id: string): Draft {
     let draft = this.all.get(id);
