@@ -108,6 +108,8 @@ export function edit(editor: Editor): void {
   if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
   const draft = drafts.of(d.id);
   if (editor === 'decline' && draft.editor === 'decline') return decline(d);
+  draft.grab = true;
+  if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());
   draft.editor = editor;
   ui.pane = 'item';
 }

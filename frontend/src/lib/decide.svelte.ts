@@ -55,6 +55,9 @@ class Decisions {
     if (!ui.firstRun && mine) {
       if (next === null) ui.pane = 'list';
       reader.open(next, true);
+      setTimeout(() => { // the control that was pressed is gone: the focus goes on to the next item
+        if (document.activeElement === document.body) document.querySelector<HTMLElement>(next === null ? '[data-list]' : '[data-reading]')?.focus({ preventScroll: true });
+      });
     }
     inbox.patch(detail);
     void desk.refreshState();

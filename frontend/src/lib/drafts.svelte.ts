@@ -5,6 +5,8 @@ export type Editor = 'answer' | 'comment' | 'decline' | null;
 
 export class Draft {
   editor = $state<Editor>(null);
+  /** The editor was just opened by the person and takes the focus once; coming back to it later does not. */
+  grab = false;
   answer = $state('');
   comment = $state('');
   /** The form, without its secret fields: those live in the form itself and die with it. */
@@ -38,6 +40,12 @@ export class Drafts {
   has(id: string): boolean {
     const draft = this.all.get(id);
     return draft !== undefined && !draft.empty;
+  }
+
+  /** The person went elsewhere: a decline that was not confirmed is over, what was typed stays. */
+  leave(id: string): void {
+    const draft = this.all.get(id);
+    if (draft?.editor === 'decline') draft.editor = null;
   }
 
   drop(id: string): void {

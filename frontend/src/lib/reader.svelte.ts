@@ -1,5 +1,6 @@
 // The item in the pane: always the one that is selected, or nothing.
 import { api, Refused } from './api';
+import { drafts } from './drafts.svelte';
 import { inbox } from './inbox.svelte';
 import type { Detail } from './types';
 
@@ -24,6 +25,8 @@ class Reader {
     clearTimeout(this.armTimer);
     clearTimeout(this.dwellTimer);
     this.abort?.abort();
+    const left = inbox.selectedId;
+    if (left !== null && left !== id) drafts.leave(left);
     inbox.select(id);
     this.problem = null;
     this.busy = false;
