@@ -30,6 +30,15 @@ import (
 // Available says whether this binary can open a window.
 const Available = true
 
+// Names that the page and the window agree on. The page hears eventChanged and eventOpenItem, and emits the others.
+const (
+	eventChanged  = "changed"   // from the hub: one object {rev, items, topics}
+	eventOpenItem = "open-item" // to the page: the id of the item to show
+	eventPainted  = "painted"   // from the page, once, in its second animation frame
+	eventFocus    = "focus"     // from the page: whether it has the focus
+	eventQuit     = "quit"      // from the page: the person wants to end the program (Ctrl+Q)
+)
+
 // window is the one window of this process.
 type window struct {
 	hub     Hub
