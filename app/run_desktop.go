@@ -200,6 +200,7 @@ func (w *window) onDomReady(ctx context.Context) {
 	w.ready.Do(func() {
 		go w.forward()
 		go w.ring()
+		go w.startTray()
 	})
 }
 
