@@ -70,9 +70,6 @@ func run(ctx context.Context, args []string) int {
 		return 2
 	}
 
-<<<<<<< HEAD
-	hub, err := backend.Open(ctx, cfg, slog.Default())
-=======
 	if !serve {
 		if err := app.Check(); err != nil {
 			fmt.Fprintln(os.Stderr, "deskbell:", err)
@@ -80,8 +77,7 @@ func run(ctx context.Context, args []string) int {
 		}
 	}
 
-	hub, err := open(cfg)
->>>>>>> desk
+	hub, err := backend.Open(ctx, cfg, slog.Default())
 	if err != nil {
 		// The folder is taken. If a window runs on it, this start is a wish to see that window.
 		var running *backend.RunningError
