@@ -35,9 +35,9 @@ var mayImport = map[string][]string{
 	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
 	"backend/cli":       {"backend", "backend/config", "backend/inbox", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
 	"backend/notify/":   {"backend/notify"},
-	"app":               {"backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
-	"app/":              {},
-	"build/":            {},
+	"app":               {"build", "backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
+	"build":             {},                        // the icon, for the window and the tray
+	"build/":            {"app", "backend/notify"}, // what the tests of the real window run
 }
 
 // mayNotImport are packages of others that would break a promise of the package.
