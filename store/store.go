@@ -93,7 +93,11 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.write.SetMaxOpenConns(1)
-	if err := migrate(ctx, s.write, path, s.log); err != nil {
+	all, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.write, path, all, s.log); err != nil {
 		return err
 	}
 	if s.read, err = sql.Open("sqlite", dsn(path, true)); err != nil {
