@@ -2,6 +2,9 @@ module deskbell
 
 go 1.26.0
 
+// Some npm packages carry Go files.
+ignore ./frontend/node_modules
+
 require (
 	fyne.io/systray v1.12.2
 	github.com/BurntSushi/toml v1.6.0
