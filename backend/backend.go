@@ -21,6 +21,7 @@ import (
 	"deskbell/backend/desk"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/protocol/ma2h"
 	"deskbell/backend/secrets"
@@ -42,6 +43,7 @@ type Hub struct {
 	settings *settings.Settings
 	fleet    *fleet.Fleet
 	inbox    *inbox.Inbox
+	mailbox  *mailbox.Mailbox
 	ma2h     *ma2h.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
@@ -118,16 +120,23 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Retention:  func() time.Duration { return h.settings.Get().Retention() },
 		CheckInput: checkInput,
 		OnOwed:     func() { h.queue.Wake() },
+		OnHand:     func(agent string) { h.mailbox.Ring(agent) },
+		OnDue:      func() { h.mailbox.Wake() },
+		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
+	})
+	h.mailbox = mailbox.New(mailbox.Config{
+		Store: h.store, Inbox: h.inbox, Now: time.Now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt,
+		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	h.ma2h = ma2h.New(ma2h.Config{
-		Inbox: h.inbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
 		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: time.Now, Log: h.log,
 	})
 	// The one list of protocols.
 	bindings := []protocol.Binding{h.ma2h}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
-		Inbox: h.inbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
 		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: time.Now, Log: h.log,
 	})
@@ -184,7 +193,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {
@@ -248,6 +257,18 @@ func (h *Hub) notificationState() (bool, string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.notifications.available, h.notifications.reason
+}
+
+// limits are what the mailbox and the sessions follow, as set at this moment.
+func (h *Hub) limits() mailbox.Limits {
+	v := h.settings.Get()
+	return mailbox.Limits{
+		Visibility: v.Seconds(settings.VisibilityTimeout), Retention: v.Retention(), Window: v.Seconds(settings.Freshness),
+		MinTTL: v.Seconds(settings.MinTTL), MaxTTL: v.Seconds(settings.MaxTTL), MaxLive: v.Int(settings.MaxLive),
+		TerminalRetention: v.Seconds(settings.TerminalRetention), MaxBatch: v.Int(settings.MaxBatch),
+		StreamHold: v.Seconds(settings.StreamMaxHold), Depth: v.Int(settings.InboxDepth),
+		InterAgent: v.Bool(settings.InterAgent), ListVisibility: v.Bool(settings.ListVisibility),
+	}
 }
 
 func (h *Hub) operator() inbox.Actor { return h.settings.Get().Operator() }

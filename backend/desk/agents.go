@@ -133,6 +133,24 @@ func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Ca
 	return nil
 }
 
+// stop closes all of an agent's sessions and keeps it from opening others until the operator lifts that.
+func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	id := r.PathValue("id")
+	n, err := d.Mailbox.Stop(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": n})
+}
+
+func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	id := r.PathValue("id")
+	if err := d.Mailbox.Resume(r.Context(), id); err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": false})
+}
+
 func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	body, err := decode[struct {
 		Unlisted *bool           `json:"operator_resolves_unlisted"`

@@ -11,6 +11,7 @@ import (
 	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 )
@@ -42,6 +43,7 @@ type Secrets interface {
 // Config is what the desk needs of the hub.
 type Config struct {
 	Inbox    *inbox.Inbox
+	Mailbox  *mailbox.Mailbox
 	Fleet    *fleet.Fleet
 	Store    Store
 	Queue    *delivery.Queue
@@ -103,6 +105,8 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),
 		op("PUT /v1/agents/{id}/policy", d.setPolicy),
+		op("POST /v1/agents/{id}/stop", d.stop),
+		op("POST /v1/agents/{id}/resume", d.resume),
 		op("GET /v1/settings", d.getSettings),
 		op("PATCH /v1/settings", d.patchSettings),
 		{Pattern: "POST /v1/pairings", Handle: d.pair},

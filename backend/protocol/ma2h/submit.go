@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
@@ -23,18 +24,27 @@ func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Call
 	if err != nil {
 		return err
 	}
-	if err := b.allow(r.Context(), c.Agent.ID); err != nil {
+	_, addressed := wire.Get(raw, "to")
+	if err := b.allow(c.Agent.ID, addressed); err != nil {
 		return err
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{
-		"id":       it.ID,
-		"status":   string(it.State),
-		"poll_url": b.URL() + "/v1/messages/" + it.ID,
-	})
+	ack := []wire.Member{
+		{Name: "id", Value: wire.Quote(it.ID)},
+		{Name: "status", Value: wire.Quote(string(it.State))},
+		{Name: "poll_url", Value: wire.Quote(b.URL() + "/v1/messages/" + it.ID)},
+	}
+	if it.Content.To != "" {
+		p, err := b.Mailbox.Destination(r.Context(), it.Agent, it.Content.To)
+		if err != nil {
+			return err
+		}
+		ack = append(ack, wire.Member{Name: "destination", Value: wire.Compose(presenceMembers(p))})
+	}
+	return protocol.WriteRaw(w, http.StatusAccepted, wire.Compose(ack))
 }
 
 // Accept stores a message of agent, strict JSON, or finds the one its key made before. Checks stand in the order in
@@ -64,24 +74,43 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 	}
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
 	if n.Item, err = b.item(raw, &e, minor); err == nil {
-		err = b.admissible(raw, &e, n.Item)
+		err = b.admissible(&e, n.Item)
 	}
 	var it inbox.Item
 	if err != nil {
 		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
 		it, err = b.replay(ctx, agent, e.Key, digest, err)
 	} else {
+		expires := n.Item.ExpiresAt
 		if n.Item.Kind == inbox.Notice {
-			n.Item.ExpiresAt = time.Time{} // it has no effect on a notice to the person (MA2H §4)
+			n.Item.ExpiresAt = time.Time{} // it ends the delivery of a notice, never its status (MA2H §4)
 		}
 		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
-		it, _, err = b.Inbox.Submit(ctx, n)
+		it, err = b.store(ctx, raw, minor, n, expires)
 	}
 	var conflict *inbox.ConflictError
 	if errors.As(err, &conflict) {
 		err = conflictError(conflict.Item.Original, raw)
 	}
 	return it, err
+}
+
+// store writes an accepted message: to the person, or with its entry into another agent's mailbox.
+func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time) (inbox.Item, error) {
+	c := n.Item.Content
+	if c.To == "" && c.Session == "" {
+		it, _, err := b.Inbox.Submit(ctx, n)
+		return it, err
+	}
+	if c.To == "" {
+		return b.Mailbox.Submit(ctx, n, nil)
+	}
+	e := mailbox.Entry{Key: n.Item.ID, From: mailbox.Address(n.Item.Agent, c.Session), To: c.To, ExpiresAt: expires}
+	var err error
+	if e.Body, err = entryForm(raw, e.Key, e.From, minor); err != nil {
+		return inbox.Item{}, fmt.Errorf("delivered form: %w", err)
+	}
+	return b.Mailbox.Submit(ctx, n, &e)
 }
 
 func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, refused error) (inbox.Item, error) {
@@ -96,20 +125,14 @@ func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, 
 }
 
 // admissible is what depends on the moment and on the operator, after shape and sizes.
-func (b *Binding) admissible(raw []byte, e *envelope, it inbox.Item) error {
+func (b *Binding) admissible(e *envelope, it inbox.Item) error {
 	if !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(it.ReceivedAt) {
 		return inbox.Invalid("/expires_at", "must lie in the future")
-	}
-	if _, ok := wire.Get(mustGet(raw, "agent"), "session"); ok {
-		return inbox.Invalid("/agent/session", "no such session of this agent")
 	}
 	if cb := e.callback(); cb != nil && cb.Mode == "push" {
 		if err := b.checkCallback(e, cb); err != nil {
 			return err
 		}
-	}
-	if _, ok := wire.Get(raw, "to"); ok {
-		return protocol.Errorf(http.StatusForbidden, "not_authorized", "messages between agents are not enabled on this hub")
 	}
 	return nil
 }
@@ -225,7 +248,7 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 		Priority: inbox.ParsePriority(e.Priority), ReceivedAt: now, ChangedAt: now, Original: raw,
 		Content: inbox.Content{
 			Body: e.Body, Project: e.Agent.Project, RunID: e.Agent.RunID, Runtime: e.Agent.Runtime, Tags: e.Tags,
-			Sensitive: e.Sensitive, LiteralResolvers: minor < 5,
+			Sensitive: e.Sensitive, LiteralResolvers: minor < 5, To: e.To, Session: e.Agent.Session,
 		},
 	}
 	if e.ExpiresAt != "" {
@@ -255,6 +278,13 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 			a.Checklist = append(a.Checklist, inbox.Check{Text: c.Text, Done: c.Done})
 		}
 		it.Content.Action, it.Content.Resolvers = a, e.Action.Resolvers
+	}
+	if e.To != "" {
+		it.Content.ToAgent, _, _ = mailbox.SplitAddress(e.To)
+		it.Mailbox = &inbox.Mailbox{State: inbox.MailboxState(mailbox.Queued)}
+		if it.Kind == inbox.Notice {
+			it.State = inbox.Queued
+		}
 	}
 	return it, nil
 }
