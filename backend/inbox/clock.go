@@ -23,8 +23,7 @@ func (in *Inbox) Run(ctx context.Context) error {
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
-			// Never longer than a minute: a wall clock that jumps (sleep, correction) must be noticed.
-			timer = time.After(min(max(next.Sub(in.Now()), 0)+time.Millisecond, time.Minute))
+			timer = time.After(pause(next, in.Now()))
 		}
 		select {
 		case <-ctx.Done():
@@ -35,6 +34,13 @@ func (in *Inbox) Run(ctx context.Context) error {
 			in.purge(ctx)
 		}
 	}
+}
+
+// pause is how long to wait for something due at next: never longer than a minute, because a wall clock that jumps
+// (sleep, correction) must be noticed.
+func pause(next, now time.Time) time.Duration {
+	// Bounded before anything is added: the distance to a deadline far away is the largest Duration there is.
+	return min(min(max(next.Sub(now), 0), time.Minute)+time.Millisecond, time.Minute)
 }
 
 // sweep settles everything due and returns when the next thing is.

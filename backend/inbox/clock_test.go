@@ -1,0 +1,34 @@
+package inbox
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// "Never" is often written as the year 9999, which is further away than a Duration reaches.
+func TestDeadlineBeyondADurationIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := NewInbox(Config{Now: time.Now})
+		it := question("yes")
+		it.ExpiresAt = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+		select {
+		case <-in.expiry(it):
+			t.Error("a pull takes it for expired")
+		case <-time.After(time.Hour):
+		}
+		if d := pause(it.ExpiresAt, in.Now()); d != time.Minute {
+			t.Errorf("the sweep looks again after %v", d)
+		}
+	})
+}
+
+func TestPauseBetweenSweeps(t *testing.T) {
+	for _, c := range []struct{ ahead, want time.Duration }{
+		{-time.Hour, time.Millisecond}, {0, time.Millisecond}, {time.Second, time.Second + time.Millisecond}, {time.Hour, time.Minute},
+	} {
+		if d := pause(noon.Add(c.ahead), noon); d != c.want {
+			t.Errorf("due in %v: looks after %v, want %v", c.ahead, d, c.want)
+		}
+	}
+}
