@@ -53,25 +53,25 @@ func (s *Server) scheme() string {
 	return "http"
 }
 
-// ownHost says whether a Host header names this hub: a loopback name with the hub's port, or an allowed name with it
-// or without.
+// ownHost says whether a Host header names this hub: a loopback name with the hub's port, an allowed name with it or
+// without, or an allowed name and port as they were given.
 func (s *Server) ownHost(host string) bool {
 	port := strconv.FormatInt(s.port.Load(), 10)
+	if host = strings.ToLower(host); slices.Contains(s.AllowedHosts, host) {
+		return true
+	}
 	name, p, err := net.SplitHostPort(host)
 	if err != nil {
 		name, p = strings.Trim(host, "[]"), ""
 	}
 	if p == "" {
 		defaults := map[string]string{"http": "80", "https": "443"}
-		if slices.Contains(s.AllowedHosts, strings.ToLower(name)) {
-			return true
-		}
 		p = defaults[s.scheme()]
 	}
 	if p != port {
 		return false
 	}
-	switch name = strings.ToLower(name); name {
+	switch name {
 	case "127.0.0.1", "::1", "localhost":
 		return true
 	}

@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,10 @@ type Server struct {
 // New returns a server for c.
 func New(c Config) *Server {
 	s := &Server{Config: c, mux: http.NewServeMux(), denials: rate.NewLimiter(5, 50)}
+	s.AllowedHosts = nil
+	for _, host := range c.AllowedHosts {
+		s.AllowedHosts = append(s.AllowedHosts, strings.ToLower(host))
+	}
 	for _, route := range append(slices.Clone(c.Routes), s.sessionRoutes()...) {
 		s.mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) { s.run(w, r, route) })
 	}
