@@ -151,6 +151,9 @@ type authorizerKey struct{}
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, who authorizer) {
 	defer func() {
 		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
 			s.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			s.fail(w, r, errors.New("panic"))
 		}
