@@ -128,6 +128,9 @@ func (s *Server) deny(r *http.Request, err error) {
 	}
 }
 
+// bodyTime is how long a body may take to come.
+const bodyTime = 30 * time.Second
+
 // readBody reads a request's body into memory, within its bound and in reasonable time.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
 	if r.Body == nil || r.ContentLength == 0 {
@@ -137,10 +140,10 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
 		limit = defaultMaxBody
 	}
 	c := http.NewResponseController(w)
-	slow := c.SetReadDeadline(time.Now().Add(30*time.Second)) == nil
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if slow {
-		_ = c.SetReadDeadline(time.Time{}) // the connection is ended anyway if this fails
+	if err == nil {
+		_ = c.SetReadDeadline(time.Time{}) // the next request is not read if this fails
 	}
 	var tooLarge *http.MaxBytesError
 	switch {

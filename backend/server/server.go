@@ -193,10 +193,16 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := protocol.FromError(err)
 	if e == nil {
 		if r.Context().Err() != nil {
-			return // the caller is gone, or the hub is stopping
+			// The caller is gone, or the hub is stopping and the caller must not take silence for success.
+			e = protocol.Stopping()
+		} else {
+			s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+			e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
 		}
-		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-		e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
+	}
+	if r.ContentLength != 0 {
+		// What was not read of the body is waited for briefly, not for as long as its sender likes.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // not every writer has deadlines
 	}
 	body := map[string]any{"code": e.Code, "message": e.Message}
 	if len(e.Details) > 0 {
