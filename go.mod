@@ -57,6 +57,8 @@ require (
 	golang.org/x/crypto v0.58.0 // indirect
 )
 
+require go.uber.org/goleak v1.3.0
+
 require (
 	github.com/aymerick/douceur v0.2.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.2.1 // indirect

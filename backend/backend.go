@@ -38,6 +38,7 @@ import (
 type Hub struct {
 	cfg      config.Config
 	log      *slog.Logger
+	now      func() time.Time
 	store    *store.Store
 	secrets  *secrets.File
 	settings *settings.Settings
@@ -73,6 +74,11 @@ func (e *RunningError) Error() string {
 
 // Open opens the data folder and puts the hub together. Errors: *RunningError when another hub has the folder.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error) {
+	return open(ctx, cfg, log, time.Now)
+}
+
+// open is Open with the clock that decides everything.
+func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() time.Time) (*Hub, error) {
 	s, err := store.Open(ctx, cfg.Data, log)
 	var locked *store.LockedError
 	if errors.As(err, &locked) {
@@ -82,7 +88,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{cfg: cfg, log: log, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
+	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
 	if err := h.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -105,15 +111,15 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	h.settings, err = settings.Load(ctx, h.store, userName(), func(ctx context.Context, values map[string]string) error {
-		return h.store.SetSettings(ctx, values, fleet.Audit{At: time.Now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(keys(values), " "), Result: "done"})
+		return h.store.SetSettings(ctx, values, fleet.Audit{At: h.now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(keys(values), " "), Result: "done"})
 	})
 	if err != nil {
 		return err
 	}
 	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
-	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: time.Now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
+	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
 	h.inbox = inbox.NewInbox(inbox.Config{
-		Store: h.store, Now: time.Now, Operator: h.operator, Log: h.log,
+		Store: h.store, Now: h.now, Operator: h.operator, Log: h.log,
 		Repliers:   map[string]inbox.Replier{},
 		Policy:     h.policy,
 		Hold:       func() time.Duration { return h.settings.Get().Seconds(settings.HoldSeconds) },
@@ -125,12 +131,12 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
-		Store: h.store, Inbox: h.inbox, Now: time.Now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt,
+		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt,
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	h.ma2h = ma2h.New(ma2h.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
-		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: time.Now, Log: h.log,
+		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
 	})
 	// The one list of protocols.
 	bindings := []protocol.Binding{h.ma2h}
@@ -138,7 +144,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
 		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
-		Notifications: h.notificationState, Now: time.Now, Log: h.log,
+		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
 	for _, b := range bindings {
@@ -149,7 +155,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		}
 	}
 	h.queue = delivery.New(delivery.Config{
-		Store: h.store, Approved: h.approved, Now: time.Now, Log: h.log,
+		Store: h.store, Approved: h.approved, Now: h.now, Log: h.log,
 		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
 		Delivered:     h.inbox.Delivered,
 		Changed:       h.inbox.Moved,
@@ -164,7 +170,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	h.desk.Queue = h.queue
 	h.server = server.New(server.Config{
 		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
-		AllowedHosts: h.cfg.AllowedHosts, Now: time.Now, Log: h.log,
+		AllowedHosts: h.cfg.AllowedHosts, Now: h.now, Log: h.log,
 	})
 	return nil
 }
@@ -182,7 +188,7 @@ func (h *Hub) Listen() error {
 	h.mu.Lock()
 	h.listener, h.url = ln, scheme+"://"+ln.Addr().String()
 	h.mu.Unlock()
-	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(time.Now())}); err != nil {
+	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(h.now())}); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	return nil

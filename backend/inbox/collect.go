@@ -53,7 +53,7 @@ func (in *Inbox) expiry(it Item) <-chan time.Time {
 	if it.Terminal() || it.ExpiresAt.IsZero() {
 		return nil
 	}
-	return time.After(it.ExpiresAt.Sub(in.Now()) + time.Millisecond)
+	return time.After(min(it.ExpiresAt.Sub(in.Now()), 24*time.Hour) + time.Millisecond) // longer than any pull waits
 }
 
 // Delivered records that the submitter has the answer: its own pull or a 2xx to a push proves it.

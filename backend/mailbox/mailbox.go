@@ -352,8 +352,7 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
-			// Never longer than a minute: a wall clock that jumps (sleep, correction) must be noticed.
-			timer = time.After(min(max(next.Sub(m.Now()), 0)+time.Millisecond, time.Minute))
+			timer = time.After(pause(next, m.Now()))
 		}
 		select {
 		case <-ctx.Done():
@@ -367,4 +366,11 @@ func (m *Mailbox) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// pause is how long to wait for something due at next: never longer than a minute, because a wall clock that jumps
+// (sleep, correction) must be noticed.
+func pause(next, now time.Time) time.Duration {
+	// Bounded before anything is added: the distance to a deadline far away is the largest Duration there is.
+	return min(min(max(next.Sub(now), 0), time.Minute)+time.Millisecond, time.Minute)
 }

@@ -81,3 +81,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 func Errorf(status int, code, message string) *Error {
 	return &Error{Status: status, Code: code, Message: message}
 }
+
+// Stopping is the answer to a request that the end of the hub cuts off: what it asked for is not done, as far as the
+// caller may know.
+func Stopping() *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the hub is stopping", RetryAfter: time.Second}
+}
