@@ -23,6 +23,9 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 	default:
 		add(`box <> 'needs' AND box = ?`, f.Box)
 	}
+	if f.Triage {
+		add(`box <> 'fleet'`)
+	}
 	for col, v := range map[string]string{"state": f.State, "kind": f.Kind, "agent": f.Agent, "protocol": f.Protocol} {
 		if v != "" {
 			add(col+` = ?`, v)

@@ -15,12 +15,18 @@ func (t *tx) owe(n int64, o inbox.Owed) error {
 		n, o.Protocol, o.Agent, o.URL, o.Host, string(o.State), ms(o.Created), ms(o.NextAt))
 }
 
-const owedColumns = `owed.id, items.id, owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at`
+// Owe records a directive that must be pushed.
+func (t *tx) Owe(o inbox.Owed) error {
+	return t.exec(`INSERT INTO owed (entry, protocol, agent, url, host, state, attempts, created, next_at) VALUES (?,?,?,?,?,?,0,?,?)`,
+		o.EntryKey, o.Protocol, o.Agent, o.URL, o.Host, string(o.State), ms(o.Created), ms(o.NextAt))
+}
+
+const owedColumns = `owed.id, coalesce(items.id, ''), coalesce(owed.entry, ''), owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at`
 
 func scanOwed(row scanner) (inbox.Owed, error) {
 	var o inbox.Owed
 	var created, next int64
-	err := row.Scan(&o.ID, &o.ItemID, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next)
+	err := row.Scan(&o.ID, &o.ItemID, &o.EntryKey, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = inbox.ErrNotFound
 	}
@@ -30,7 +36,7 @@ func scanOwed(row scanner) (inbox.Owed, error) {
 
 // OwedDue returns pushes due at or before now, the longest due first, and when the next one after that is due (zero: none).
 func (s *Store) OwedDue(ctx context.Context, now time.Time, limit int) (due []inbox.Owed, next time.Time, err error) {
-	rows, err := s.query(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item
+	rows, err := s.query(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item
 		WHERE owed.state = 'pending' ORDER BY owed.next_at LIMIT ?`, limit+1)
 	if err != nil {
 		return nil, next, err
@@ -52,11 +58,20 @@ func (s *Store) OwedDue(ctx context.Context, now time.Time, limit int) (due []in
 
 // OwedOf returns an item's push and its attempts, oldest first; inbox.ErrNotFound when it owes none.
 func (s *Store) OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error) {
-	st, err := s.stmt(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item WHERE items.id = ?`)
+	return s.owed(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item WHERE items.id = ?`, itemID)
+}
+
+// OwedOfEntry is the same for a directive.
+func (s *Store) OwedOfEntry(ctx context.Context, key string) (inbox.Owed, []inbox.Attempt, error) {
+	return s.owed(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item WHERE owed.entry = ?`, key)
+}
+
+func (s *Store) owed(ctx context.Context, q, key string) (inbox.Owed, []inbox.Attempt, error) {
+	st, err := s.stmt(ctx, q)
 	if err != nil {
 		return inbox.Owed{}, nil, err
 	}
-	o, err := scanOwed(st.QueryRowContext(ctx, itemID))
+	o, err := scanOwed(st.QueryRowContext(ctx, key))
 	if err != nil {
 		return o, nil, err
 	}

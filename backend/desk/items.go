@@ -17,11 +17,11 @@ var resolutionOf = map[inbox.Verb]string{
 
 func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx, q := r.Context(), r.URL.Query()
-	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor")}
+	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor"), Triage: q.Get("box") == ""}
 	switch f.Box {
-	case "", "needs", "waiting", "notices", "done":
+	case "", "needs", "waiting", "notices", "done", "fleet":
 	default:
-		return protocol.Errorf(http.StatusBadRequest, "validation_error", "box must be needs, waiting, notices or done")
+		return protocol.Errorf(http.StatusBadRequest, "validation_error", "box must be needs, waiting, notices, done or fleet")
 	}
 	if v := q.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -54,7 +54,7 @@ func (d *Desk) total(r *http.Request, f inbox.Filter) (int, error) {
 		return d.Store.Count(r.Context(), f)
 	}
 	c, err := d.Store.Counts(r.Context())
-	return map[string]int{"needs": c.Needs, "waiting": c.Waiting, "notices": c.Notices, "done": c.Done,
+	return map[string]int{"needs": c.Needs, "waiting": c.Waiting, "notices": c.Notices, "done": c.Done, "fleet": c.Fleet,
 		"": c.Needs + c.Waiting + c.Notices + c.Done}[f.Box], err
 }
 
