@@ -44,6 +44,7 @@ export class Inbox {
     if (query.scope !== undefined) this.scope = query.scope;
     if (query.agent !== undefined) this.agent = query.agent;
     this.wanted = 0;
+    this.lastIndex = -1;
     this.loading = 'first';
     return this.reload(true);
   }
