@@ -1,5 +1,5 @@
 // The link to the hub: signed in or not, live or not, and what to fetch when something changed.
-import { api, listen, listenOpen, Refused, setTitle, type Changed } from './api';
+import { api, listen, listenOpen, Refused, setBadge, tellWindow, type Changed } from './api';
 import { windowTitle } from './format';
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
@@ -32,13 +32,27 @@ class Desk {
   }
 
   async start(): Promise<void> {
-    listenOpen((id) => { ui.view = 'needs'; ui.pane = 'item'; reader.open(id); });
+    tellWindow();
+    listenOpen((id) => void this.openItem(id));
     const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
     if (ticket) {
       history.replaceState(null, '', location.pathname);
       await api.session({ ticket: decodeURIComponent(ticket) }).catch(() => undefined);
     }
     await this.connect();
+  }
+
+  /** Goes to one item, wherever it is. */
+  async openItem(id: string): Promise<void> {
+    ui.firstRun = false;
+    ui.overlay = null;
+    if (!isBox(ui.view)) ui.view = inbox.box;
+    ui.pane = 'item';
+    reader.open(id);
+    const box = (await api.item(id).catch(() => null))?.box;
+    if (box === undefined || inbox.selectedId !== id || (box === ui.view && !inbox.searching && inbox.agent === null)) return;
+    ui.view = box;
+    await inbox.show({ box, q: '', scope: 'all', agent: null });
   }
 
   async connect(): Promise<void> {
@@ -134,7 +148,7 @@ class Desk {
 
   private accept(state: DeskState): void {
     this.state = state;
-    setTitle(windowTitle(state.counts.needs));
+    setBadge(state.counts.needs, windowTitle(state.counts.needs));
   }
 }
 
