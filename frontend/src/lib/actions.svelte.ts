@@ -1,8 +1,10 @@
 // What each command does. Every one acts on the selected id, or on nothing.
+import { flushSync } from 'svelte';
 import { api, quit, Refused, type Marks } from './api';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
+import { plain } from './format';
 import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
@@ -77,7 +79,7 @@ export function choices(d: Detail): Option[] {
 }
 
 export function choose(d: Detail, option: Option): void {
-  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${option.label.map((s) => s.t).join('')}”`);
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`);
 }
 
 function chooseByKey(n: number): void {
@@ -113,6 +115,7 @@ export function edit(editor: Editor): void {
   if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());
   draft.editor = editor;
   ui.pane = 'item';
+  flushSync(); // the next key must already land in the editor
 }
 
 export function decline(d: Detail): void {
@@ -186,7 +189,8 @@ export function run(id: CommandId, key = ''): void {
     case 'search': {
       if (!isBox(ui.view)) go('needs');
       ui.pane = 'list';
-      setTimeout(() => document.querySelector<HTMLInputElement>('[data-search] input')?.focus());
+      flushSync(); // the next key must already land in the field
+      document.querySelector<HTMLInputElement>('[data-search] input')?.select();
       return;
     }
     case 'help': case 'palette': ui.overlay = ui.overlay === id ? null : id; return;

@@ -1,6 +1,6 @@
 // The link to the hub: signed in or not, live or not, and what to fetch when something changed.
 import { api, listen, listenOpen, Refused, setBadge, tellWindow, type Changed } from './api';
-import { windowTitle } from './format';
+import { plain, windowTitle } from './format';
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
 import type { DeskState } from './types';
@@ -134,7 +134,7 @@ class Desk {
     const before = new Set(inbox.rows.map((r) => r.id));
     await inbox.changed(ids);
     const arrived = inbox.rows.filter((r) => r.unread && !before.has(r.id) && r.box === 'needs');
-    if (arrived.length === 1) ui.say(`New: ${arrived[0]?.title.map((s) => s.t).join('') ?? ''}, from ${arrived[0]?.agent ?? ''}`);
+    if (arrived.length === 1) ui.say(`New: ${plain(arrived[0]?.title)}, from ${arrived[0]?.agent ?? ''}`);
     else if (arrived.length > 1) ui.say(`${arrived.length} new items need you`);
   }
 

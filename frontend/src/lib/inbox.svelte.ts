@@ -53,7 +53,8 @@ export class Inbox {
 
   select(id: string | null): void {
     this.selectedId = id;
-    if (this.index >= 0) this.lastIndex = this.index;
+    if (id === null) this.lastIndex = -1;
+    else if (this.index >= 0) this.lastIndex = this.index;
   }
 
   /** The row `step` away from the selection; where the selected row has left, from the place it had. */
