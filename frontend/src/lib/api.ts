@@ -22,6 +22,7 @@ interface WailsDesktop {
 }
 interface WailsRuntime {
   EventsOn(name: string, cb: (data: unknown) => void): (() => void) | void;
+  ClipboardSetText?(text: string): Promise<boolean>;
   EventsEmit?(name: string, ...data: unknown[]): void;
 }
 declare global {
@@ -150,6 +151,15 @@ export function tellWindow(): void {
 /** Ends the program, where the page is in its window. */
 export function quit(): void {
   if (inWindow()) window.runtime?.EventsEmit?.('quit');
+}
+
+/** Puts a text on the clipboard; rejects where there is none. */
+export async function copyText(text: string): Promise<void> {
+  if (inWindow() && window.runtime?.ClipboardSetText) {
+    if (await window.runtime.ClipboardSetText(text)) return;
+    throw new Error('The window gave no clipboard.');
+  }
+  await navigator.clipboard.writeText(text);
 }
 
 export function openExternal(url: string): void {
