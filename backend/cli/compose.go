@@ -221,7 +221,7 @@ func (c *compose) ask(a *app, q *request) error {
 		return usagef("--input goes with none of --option, --confirm and --allow-edit")
 	case c.input != "":
 		q.Mode = "input"
-		if q.Schema, err = a.schemaOf(c.input); err != nil {
+		if q.Schema, err = a.inputSchema(c.input); err != nil {
 			return err
 		}
 	case c.confirm || len(c.options) == 0:
@@ -351,8 +351,8 @@ func object(what, text string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-// schemaOf reads a schema: the name of a file, with or without @, or - for standard input.
-func (a *app) schemaOf(s string) (json.RawMessage, error) {
+// inputSchema reads a schema: the name of a file, with or without @, or - for standard input.
+func (a *app) inputSchema(s string) (json.RawMessage, error) {
 	if s != "-" && !strings.HasPrefix(s, "@") && !strings.HasPrefix(strings.TrimSpace(s), "{") {
 		s = "@" + s
 	}

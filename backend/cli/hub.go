@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,18 +45,13 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.Message }
 
-// refusedAs says whether err is the hub's refusal with one of these codes.
+// refusedAs returns the hub's refusal that err is, if it has one of these codes, or no code is named.
 func refusedAs(err error, codes ...string) (*apiError, bool) {
 	var e *apiError
 	if !errors.As(err, &e) {
 		return nil, false
 	}
-	for _, c := range codes {
-		if e.Code == c {
-			return e, true
-		}
-	}
-	return e, false
+	return e, len(codes) == 0 || slices.Contains(codes, e.Code)
 }
 
 // unreachable: nothing that speaks HTTP answered whole.

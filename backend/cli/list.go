@@ -187,7 +187,7 @@ func (a *app) showCommand() *cobra.Command {
 
 // fmtID says which message an error is about.
 func fmtID(id string, err error) error {
-	if e, ok := refusedAs(err, "not_found", "gone"); ok && (e.Code == "not_found" || e.Code == "gone") {
+	if e, ok := refusedAs(err, "not_found", "gone"); ok {
 		e.Message = id + ": " + e.Message
 	}
 	return err

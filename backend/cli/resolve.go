@@ -102,10 +102,10 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 		}
 		var done json.RawMessage
 		if err := call(http.MethodPost, path+"/resolve", body, &done); err != nil {
-			if e, ok := refusedAs(err, "already_terminal"); ok && e.Code == "already_terminal" {
+			if e, ok := refusedAs(err, "already_terminal"); ok {
 				return lost(args[0], e)
 			}
-			if e, ok := refusedAs(err, "invalid_field"); ok && e.Code == "invalid_field" && value != nil && m.Request != nil {
+			if _, ok := refusedAs(err, "invalid_field"); ok && value != nil && m.Request != nil {
 				a.showRequest(a.err, m.Request)
 			}
 			return fmtID(args[0], err)
@@ -190,13 +190,13 @@ func (a *app) cancelCommand() *cobra.Command {
 			}
 			var done json.RawMessage
 			err = ag.call(cmd.Context(), http.MethodPost, "/v1/messages/"+url.PathEscape(args[0])+"/cancel", body, &done)
-			e, ok := refusedAs(err, "already_terminal")
-			switch {
-			case ok && e.Code == "already_terminal":
+			if e, ok := refusedAs(err, "already_terminal"); ok {
 				return lost(args[0], e)
-			case ok && e.Code == "not_found":
+			}
+			if _, ok := refusedAs(err, "not_found"); ok {
 				return fmt.Errorf("%s: no such message of %s", args[0], ag.id)
-			case err != nil:
+			}
+			if err != nil {
 				return fmtID(args[0], err)
 			}
 			if a.json {
