@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -32,6 +33,7 @@ import (
 //	signal NAME SIGNAL                 sends INT, TERM or KILL
 //	finish NAME CODE                   waits for the end and wants that exit code ("any": any); NAME.stdout is a file then
 //	api CODE METHOD PATH [BODY]        calls the hub of hub.json as the operator and wants that status
+//	until PATH REGEXP                  asks the hub after every change it tells of, until the answer matches; named groups become variables
 //	receiver NAME                      takes pushes; ${NAME} is its URL, ${NAME_HOST} host and port
 //	received NAME                      waits for a push: its body is the file NAME.json, its header ${NAME_SIGNATURE}
 func TestScripts(t *testing.T) {
@@ -49,7 +51,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"run": cmdRun, "start": cmdStart, "hub": cmdHub, "expect": cmdExpect, "signal": cmdSignal, "finish": cmdFinish,
-			"api": cmdAPI, "receiver": cmdReceiver, "received": cmdReceived,
+			"api": cmdAPI, "until": cmdUntil, "receiver": cmdReceiver, "received": cmdReceived,
 		},
 	})
 }
@@ -289,18 +291,26 @@ func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || len(args) > 4 {
 		ts.Fatalf("usage: api CODE METHOD PATH [BODY]")
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	resp := apiCall(ctx, ts, args[1], args[2], strings.Join(args[3:], ""))
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s", answer)
+	if strconv.Itoa(resp.StatusCode) != args[0] {
+		ts.Fatalf("status %s, want %s: %s", resp.Status, args[0], answer)
+	}
+}
+
+// apiCall calls the hub of the data folder as the operator.
+func apiCall(ctx context.Context, ts *testscript.TestScript, method, path, body string) *http.Response {
 	data := ts.Getenv("DESKBELL_DATA")
 	var info struct {
 		URL string `json:"url"`
 	}
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(data, "hub.json"))), &info))
-	body := ""
-	if len(args) == 4 {
-		body = args[3]
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, args[1], info.URL+args[2], strings.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, info.URL+path, strings.NewReader(body))
 	ts.Check(err)
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(filepath.Join(data, "operator.token"))))
 	if body != "" {
@@ -308,12 +318,36 @@ func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	ts.Check(err)
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	return resp
+}
+
+func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: until PATH REGEXP")
+	}
+	re, err := regexp.Compile(args[1])
 	ts.Check(err)
-	fmt.Fprintf(ts.Stdout(), "%s", answer)
-	if strconv.Itoa(resp.StatusCode) != args[0] {
-		ts.Fatalf("status %s, want %s: %s", resp.Status, args[0], answer)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	events := apiCall(ctx, ts, http.MethodGet, "/api/events", "")
+	defer events.Body.Close()
+	changes := bufio.NewScanner(events.Body)
+	for {
+		resp := apiCall(ctx, ts, http.MethodGet, args[0], "")
+		answer, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		ts.Check(err)
+		if m := re.FindSubmatch(answer); m != nil {
+			for i, group := range re.SubexpNames() {
+				if group != "" {
+					ts.Setenv(group, string(m[i]))
+				}
+			}
+			return
+		}
+		if !changes.Scan() { // the next change, or the next line that keeps the stream alive
+			ts.Fatalf("%s never became %q: %s", args[0], args[1], answer)
+		}
 	}
 }
 
