@@ -29,6 +29,7 @@ func window() *cli.Window {
 		return nil
 	}
 	return &cli.Window{
+		Check: app.Check,
 		Run: func(ctx context.Context, hub *backend.Hub, o cli.WindowOptions) error {
 			return app.Run(ctx, hub, app.Options{Data: o.Data, Link: o.Link, Hidden: o.Hidden, Started: started, Log: slog.Default(), Notifications: hub.SetNotifications})
 		},

@@ -33,15 +33,6 @@ type Options struct {
 	Notifications func(ok bool, reason string) // told at the start whether notifications can be shown
 }
 
-// Names that the page and the window agree on. The page hears eventChanged and eventOpenItem, and emits the others.
-const (
-	eventChanged  = "changed"   // from the hub: one object {rev, items, topics}
-	eventOpenItem = "open-item" // to the page: the id of the item to show
-	eventPainted  = "painted"   // from the page, once, in its second animation frame
-	eventFocus    = "focus"     // from the page: whether it has the focus
-	eventQuit     = "quit"      // from the page: the person wants to end the program (Ctrl+Q)
-)
-
 // title is the window's title, with how many items need the person.
 func title(n int) string {
 	switch {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 
-	wails2 "github.com/wailsapp/wails/v2/pkg/runtime"
+	wailsruntime "github.com/wailsapp/wails/v2/pkg/runtime"
 
 	"deskbell/backend/notify"
 )
@@ -26,16 +26,16 @@ type wailsSender struct{ w *window }
 
 func (s wailsSender) init() error {
 	ctx := s.w.wails()
-	if !wails2.IsNotificationAvailable(ctx) {
+	if !wailsruntime.IsNotificationAvailable(ctx) {
 		return notify.ErrUnavailable
 	}
-	if err := wails2.InitializeNotifications(ctx); err != nil {
+	if err := wailsruntime.InitializeNotifications(ctx); err != nil {
 		return fmt.Errorf("%w: %w", notify.ErrUnavailable, err)
 	}
-	if ok, err := wails2.RequestNotificationAuthorization(ctx); err != nil || !ok {
+	if ok, err := wailsruntime.RequestNotificationAuthorization(ctx); err != nil || !ok {
 		return fmt.Errorf("%w: not allowed in the system's settings", notify.ErrUnavailable)
 	}
-	wails2.OnNotificationResponse(ctx, func(r wails2.NotificationResult) {
+	wailsruntime.OnNotificationResponse(ctx, func(r wailsruntime.NotificationResult) {
 		if r.Error != nil {
 			return
 		}
@@ -46,11 +46,11 @@ func (s wailsSender) init() error {
 }
 
 func (s wailsSender) Send(_ context.Context, n notify.Note) error {
-	return wails2.SendNotification(s.w.wails(), wails2.NotificationOptions{
+	return wailsruntime.SendNotification(s.w.wails(), wailsruntime.NotificationOptions{
 		ID: n.ID, Title: n.Title, Body: n.Body, Data: map[string]any{"item": n.Item},
 	})
 }
 
 func (s wailsSender) Withdraw(_ context.Context, id string) error {
-	return wails2.RemoveNotification(s.w.wails(), id)
+	return wailsruntime.RemoveNotification(s.w.wails(), id)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/wailsapp/wails/v2/pkg/options/linux"
 	"github.com/wailsapp/wails/v2/pkg/options/mac"
 	"github.com/wailsapp/wails/v2/pkg/options/windows"
-	wails2 "github.com/wailsapp/wails/v2/pkg/runtime"
+	wailsruntime "github.com/wailsapp/wails/v2/pkg/runtime"
 
 	"deskbell/backend/notify"
 	"deskbell/build"
@@ -29,6 +29,15 @@ import (
 
 // Available says whether this binary can open a window.
 const Available = true
+
+// Names that the page and the window agree on. The page hears eventChanged and eventOpenItem, and emits the others.
+const (
+	eventChanged  = "changed"   // from the hub: one object {rev, items, topics}
+	eventOpenItem = "open-item" // to the page: the id of the item to show
+	eventPainted  = "painted"   // from the page, once, in its second animation frame
+	eventFocus    = "focus"     // from the page: whether it has the focus
+	eventQuit     = "quit"      // from the page: the person wants to end the program (Ctrl+Q)
+)
 
 // window is the one window of this process.
 type window struct {
@@ -43,7 +52,7 @@ type window struct {
 
 	started chan struct{} // closed when ctx is set
 	ctx     context.Context
-	unhook  func() bool // no longer quit when stop ends
+	unhook  func() bool // so as not to quit what has ended
 	ready   sync.Once   // the page is there for the first time
 
 	quitting atomic.Bool
@@ -56,12 +65,17 @@ type window struct {
 	known bool // place comes from an earlier run
 }
 
+// Check says what stands in the way of a window, before anything is opened for it.
+func Check() error {
+	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return errors.New("no display for the window (neither DISPLAY nor WAYLAND_DISPLAY is set); deskbell serve needs none")
+	}
+	return nil
+}
+
 // Run opens the window and returns when the program is to end: when ctx ends, or when the person quits. Closing the
 // window only hides it; a second start, a click on a notification, and the dock bring it back.
 func Run(ctx context.Context, hub Hub, opts Options) (err error) {
-	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		return errors.New("no display: neither DISPLAY nor WAYLAND_DISPLAY is set; deskbell serve needs none")
-	}
 	item, err := ParseLink(opts.Link)
 	if err != nil {
 		return err
@@ -83,8 +97,8 @@ func Run(ctx context.Context, hub Hub, opts Options) (err error) {
 	w.hidden.Store(opts.Hidden)
 	w.desktop = &Desktop{
 		item:     item,
-		open:     func(url string) { wails2.BrowserOpenURL(w.wails(), url) },
-		setTitle: func(title string) { wails2.WindowSetTitle(w.wails(), title) },
+		open:     func(url string) { wailsruntime.BrowserOpenURL(w.wails(), url) },
+		setTitle: func(title string) { wailsruntime.WindowSetTitle(w.wails(), title) },
 	}
 
 	stop, err := listen(opts.Data, w.show)
@@ -94,6 +108,8 @@ func Run(ctx context.Context, hub Hub, opts Options) (err error) {
 	} else {
 		defer stop()
 	}
+
+	w.unhook = context.AfterFunc(ctx, w.quit)
 
 	// GTK panics where it cannot reach the display it was told about.
 	defer func() {
@@ -167,15 +183,14 @@ func (w *window) wails() context.Context {
 func (w *window) onStartup(ctx context.Context) {
 	w.ctx = ctx
 	close(w.started)
-	w.unhook = context.AfterFunc(w.stop, w.quit)
 
-	wails2.EventsOn(ctx, eventPainted, func(...any) {
+	wailsruntime.EventsOn(ctx, eventPainted, func(...any) {
 		if !w.painted.Swap(true) {
 			w.log.Info("window painted", "ms", time.Since(w.opts.Started).Milliseconds())
 		}
 	})
-	wails2.EventsOn(ctx, eventQuit, func(...any) { w.quit() })
-	wails2.EventsOn(ctx, eventFocus, func(data ...any) {
+	wailsruntime.EventsOn(ctx, eventQuit, func(...any) { w.quit() })
+	wailsruntime.EventsOn(ctx, eventFocus, func(data ...any) {
 		if len(data) == 1 {
 			if yes, ok := data[0].(bool); ok {
 				w.center.SetWatching(yes && !w.hidden.Load())
@@ -191,13 +206,14 @@ func (w *window) onDomReady(ctx context.Context) {
 	w.ready.Do(func() {
 		go w.forward()
 		go w.ring()
+		go w.startTray()
 	})
 }
 
 // forward tells the page what changed in the hub.
 func (w *window) forward() {
 	for payload := range w.hub.Changes(w.life) {
-		wails2.EventsEmit(w.ctx, eventChanged, json.RawMessage(payload))
+		wailsruntime.EventsEmit(w.ctx, eventChanged, json.RawMessage(payload))
 	}
 }
 
@@ -217,8 +233,8 @@ func (w *window) ring() {
 func (w *window) show(item string) {
 	ctx := w.wails()
 	wasHidden := w.hidden.Swap(false)
-	wails2.WindowShow(ctx)
-	wails2.WindowUnminimise(ctx) // on Linux this is gtk_window_present: it also raises
+	wailsruntime.WindowShow(ctx)
+	wailsruntime.WindowUnminimise(ctx) // on Linux this is gtk_window_present: it also raises
 	if wasHidden {
 		w.restorePlace() // the window manager has forgotten it
 	}
@@ -226,7 +242,7 @@ func (w *window) show(item string) {
 		return
 	}
 	if w.loaded.Load() {
-		wails2.EventsEmit(ctx, eventOpenItem, item)
+		wailsruntime.EventsEmit(ctx, eventOpenItem, item)
 		return
 	}
 	w.desktop.mu.Lock()
@@ -245,7 +261,7 @@ func (w *window) showLink(link string) {
 // quit ends the program, unlike closing the window.
 func (w *window) quit() {
 	w.quitting.Store(true)
-	wails2.Quit(w.wails())
+	wailsruntime.Quit(w.wails())
 }
 
 // onBeforeClose hides the window instead of closing it, unless the program is to end.
@@ -257,7 +273,7 @@ func (w *window) onBeforeClose(ctx context.Context) (prevent bool) {
 		return false
 	}
 	w.hidden.Store(true)
-	wails2.WindowHide(ctx)
+	wailsruntime.WindowHide(ctx)
 	w.center.SetWatching(false)
 	w.tellAboutClosing()
 	return true
@@ -304,10 +320,10 @@ func (w *window) tellAboutClosing() {
 func (w *window) keepPlace(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.place.Maximised = wails2.WindowIsMaximised(ctx)
-	if !w.place.Maximised && !wails2.WindowIsFullscreen(ctx) && !wails2.WindowIsMinimised(ctx) {
-		w.place.X, w.place.Y = wails2.WindowGetPosition(ctx)
-		w.place.Width, w.place.Height = wails2.WindowGetSize(ctx)
+	w.place.Maximised = wailsruntime.WindowIsMaximised(ctx)
+	if !w.place.Maximised && !wailsruntime.WindowIsFullscreen(ctx) && !wailsruntime.WindowIsMinimised(ctx) {
+		w.place.X, w.place.Y = wailsruntime.WindowGetPosition(ctx)
+		w.place.Width, w.place.Height = wailsruntime.WindowGetSize(ctx)
 	}
 	w.place.Screens = screens(ctx)
 	w.known = true
@@ -322,12 +338,12 @@ func (w *window) restorePlace() {
 	p, known := w.place, w.known
 	w.mu.Unlock()
 	if known && !p.Maximised && p.fits(screens(w.ctx)) {
-		wails2.WindowSetPosition(w.ctx, p.X, p.Y)
+		wailsruntime.WindowSetPosition(w.ctx, p.X, p.Y)
 	}
 }
 
 func screens(ctx context.Context) []screen {
-	all, err := wails2.ScreenGetAll(ctx)
+	all, err := wailsruntime.ScreenGetAll(ctx)
 	if err != nil {
 		return nil
 	}

@@ -53,13 +53,9 @@ func migrations() ([]migration, error) {
 	return all, nil
 }
 
-// migrate brings the schema up to date, each step in a transaction of its own, after copying a database that has
-// anything in it.
-func migrate(ctx context.Context, db *sql.DB, path string, log *slog.Logger) error {
-	all, err := migrations()
-	if err != nil {
-		return err
-	}
+// migrate brings the schema up to date with all, each step in a transaction of its own, after copying a database that
+// has anything in it.
+func migrate(ctx context.Context, db *sql.DB, path string, all []migration, log *slog.Logger) error {
 	var have int
 	if err := db.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&have); err != nil {
 		return fmt.Errorf("database: %w", err)

@@ -44,8 +44,10 @@ type Store struct {
 	rev    int64
 	counts *counter
 
-	indexing chan struct{} // wakes the indexer
-	reads    sync.Map      // query text -> *sql.Stmt
+	// onCommit is told before and after every commit; only the crash test sets it.
+	onCommit func(before bool)
+
+	reads sync.Map // query text -> *sql.Stmt
 }
 
 // Open takes the data folder's lock, then opens the database and brings its schema up to date, after making a copy.
@@ -70,7 +72,6 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 	s := &Store{
 		dir: dir, lock: lock, log: log,
 		jobs: make(chan *job, 1024), quit: make(chan struct{}), done: make(chan struct{}),
-		indexing: make(chan struct{}, 1),
 	}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.shut())
@@ -92,7 +93,11 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.write.SetMaxOpenConns(1)
-	if err := migrate(ctx, s.write, path, s.log); err != nil {
+	all, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := migrate(ctx, s.write, path, all, s.log); err != nil {
 		return err
 	}
 	if s.read, err = sql.Open("sqlite", dsn(path, true)); err != nil {
@@ -179,7 +184,12 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("backup: %s exists already", path)
 	}
-	return copyDatabase(ctx, s.read, path)
+	// A connection of its own: the readers' may not write, not even elsewhere, and the writer must not wait for it.
+	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, DatabaseFile), false))
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return errors.Join(copyDatabase(ctx, db, path), db.Close())
 }
 
 // copyDatabase writes a consistent copy beside its final name and moves it there when it is whole.

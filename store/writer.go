@@ -120,12 +120,18 @@ func (s *Store) commit(t *tx, group []*job) {
 		for _, j := range group {
 			j.err = s.runJob(t, j, len(group) > 1)
 		}
+		if s.onCommit != nil {
+			s.onCommit(true)
+		}
 		if err = t.exec(`COMMIT`); err != nil {
 			s.rev = rev
 			if rerr := t.exec(`ROLLBACK`); rerr != nil {
 				s.log.Error("rollback", "err", rerr)
 			}
 		}
+	}
+	if s.onCommit != nil {
+		s.onCommit(false)
 	}
 	for _, j := range group {
 		switch {

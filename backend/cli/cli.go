@@ -35,6 +35,8 @@ const (
 
 // Window is what main knows of windows and this package does not.
 type Window struct {
+	// Check says what stands in the way of a window, before anything is opened.
+	Check func() error
 	// Run shows the window on a hub until either ends.
 	Run func(ctx context.Context, hub *backend.Hub, o WindowOptions) error
 	// HandOver asks the window that runs on the data folder to come to the front and open link.

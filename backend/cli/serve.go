@@ -153,6 +153,9 @@ func (a *app) openWindow(ctx context.Context, level string, o WindowOptions) err
 	if err != nil {
 		return err
 	}
+	if err := a.window.Check(); err != nil {
+		return err
+	}
 	hub, err := openHub(ctx, cfg, log)
 	if err != nil {
 		// The folder is taken. If a window runs on it, this start is a wish to see that window.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"deskbell/backend/fleet"
 	"deskbell/backend/secrets"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
@@ -217,10 +216,7 @@ func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
 		if err != nil {
 			return signing.Key{}, err
 		}
-		if scheme == "agent" {
-			f.ref = fleet.SigningSecretName(name)
-		}
-		secret, _ = kept.Get(f.ref)
+		secret, _ = kept.Get(f.ref) // both are kept under the very names that refer to them
 	default:
 		return signing.Key{}, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
 	}

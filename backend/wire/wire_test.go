@@ -224,7 +224,7 @@ func FuzzQuote(f *testing.F) {
 	f.Add("a\"\\\n\xff\u2028")
 	f.Fuzz(func(t *testing.T, s string) {
 		back, ok := String(Quote(s))
-		if !ok || back != strings.ToValidUTF8(s, "\ufffd") && !strings.Contains(s, "\xff") && !strings.ContainsRune(back, '\ufffd') {
+		if !ok || back != string([]rune(s)) {
 			t.Fatalf("%q became %q", s, back)
 		}
 	})

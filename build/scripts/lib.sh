@@ -13,7 +13,7 @@ TAGS=desktop,production,webkit2_41
 BUILD_PACKAGES="gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev"
 TEST_PACKAGES="xvfb xauth openbox xdotool dbus dbus-x11 at-spi2-core webkit2gtk-driver imagemagick chromium fonts-dejavu"
 
-say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+say() { if [ -t 2 ]; then printf '\033[1m==>\033[0m %s\n' "$*" >&2; else printf '==> %s\n' "$*" >&2; fi; }
 die() {
 	printf 'error: %s\n' "$*" >&2
 	exit 1

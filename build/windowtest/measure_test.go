@@ -21,7 +21,8 @@ func TestMeasure(t *testing.T) {
 	var ms []int
 	var pss int
 	for range 5 {
-		p := start(t, "deskbell", newData(t))
+		p := start(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
+		p.needsHub()
 		ms = append(ms, p.awaitPainted())
 		pss = tree(p.pid)
 		p.signal(syscall.SIGTERM)

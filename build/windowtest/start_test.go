@@ -178,7 +178,13 @@ func (p *program) awaitPainted() (ms int) {
 // again starts the program a second time on the same data folder and returns its exit code.
 func (p *program) again(args ...string) int {
 	p.t.Helper()
-	out, err := exec.Command(p.path, append([]string{"--data", p.data}, args...)...).CombinedOutput()
+	return p.run(append([]string{"--data", p.data}, args...)...)
+}
+
+// run runs the program to its end and returns its exit code.
+func (p *program) run(args ...string) int {
+	p.t.Helper()
+	out, err := exec.Command(p.path, args...).CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		p.t.Logf("the second start printed: %s", out)

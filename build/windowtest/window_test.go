@@ -115,13 +115,7 @@ func TestTheBadgeIsInTheTitle(t *testing.T) {
 }
 
 func TestLinksLeaveThroughTheBrowser(t *testing.T) {
-	// What xdg-open would be told.
-	dir := newData(t)
-	opened := filepath.Join(dir, "opened")
-	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >>'"+opened+"'\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	opened := browser(t)
 	_, d := drive(t, probe, newData(t))
 
 	var errs []string
@@ -135,9 +129,8 @@ func TestLinksLeaveThroughTheBrowser(t *testing.T) {
 		}
 	}
 	want := "https://example.org/a_%28b%29?q=1%3B2&r=%7Ex%20y#z\nmailto:a@example.org\n"
-	await(t, "the browser", func() bool { text, _ := os.ReadFile(opened); return strings.Count(string(text), "\n") == 2 })
-	text, _ := os.ReadFile(opened)
-	lines := strings.SplitAfter(string(text), "\n")
+	await(t, "the browser", func() bool { return strings.Count(opened(), "\n") == 2 })
+	lines := strings.SplitAfter(opened(), "\n")
 	slices.Sort(lines) // each is opened on its own
 	if got := strings.Join(lines, ""); got != want {
 		t.Errorf("opened\n%s, want\n%s", got, want)

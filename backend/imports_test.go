@@ -1,0 +1,122 @@
+package backend
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "deskbell"
+
+// mayImport says which of our packages each package may import. docs/architecture.md says why.
+var mayImport = map[string][]string{
+	"backend/wire":      {},
+	"backend/render":    {},
+	"backend/config":    {},
+	"backend/secrets":   {},
+	"backend/signing":   {"backend/wire"},
+	"schemas":           {"backend/wire"},
+	"frontend":          {},
+	"backend/inbox":     {},
+	"backend/fleet":     {"backend/inbox", "backend/signing"},
+	"backend/settings":  {"backend/inbox"},
+	"backend/notify":    {"backend/inbox"},
+	"backend/delivery":  {"backend/inbox"},
+	"store":             {"backend/inbox", "backend/fleet"},
+	"backend/protocol":  {"backend/inbox", "backend/fleet", "backend/wire"},
+	"backend/server":    {"backend/inbox", "backend/fleet", "backend/protocol"},
+	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/protocol", "backend/delivery", "backend/settings", "backend/render"},
+	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
+	"backend/cli":       {"backend", "backend/config", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
+	"backend/notify/":   {"backend/notify"},
+	"app":               {"build", "backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
+	"build":             {},                        // the icon, for the window and the tray
+	"build/":            {"app", "backend/notify"}, // what the tests of the real window run
+}
+
+// mayNotImport are packages of others that would break a promise of the package.
+var mayNotImport = map[string][]string{
+	"backend/inbox":   {"net", "net/http", "database/sql", "os"},
+	"backend/fleet":   {"net", "net/http", "database/sql", "os"},
+	"backend/signing": {"net", "net/http", "database/sql", "os", "io/fs"},
+	"backend/render":  {"net", "net/http", "database/sql", "os", "io/fs"},
+	"backend/wire":    {"net", "net/http", "database/sql", "os", "io/fs"},
+	"store":           {"net/http"},
+	"schemas":         {"net/http"},
+}
+
+const wails = "github.com/wailsapp/wails"
+
+// Dependencies point one way: what is inside never knows what is outside it, and only the window knows Wails.
+func TestImports(t *testing.T) {
+	seen := map[string]bool{}
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || (strings.HasPrefix(d.Name(), ".") && d.Name() != "..")) {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return nil
+		}
+		pkg := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), ".."))
+		pkg = strings.TrimPrefix(pkg, "/")
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		seen[pkg] = true
+		for _, i := range f.Imports {
+			imported, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			checkImport(t, file, pkg, imported)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, must := range []string{"backend/inbox", "store", "app", "backend/protocol/ma2h", ""} {
+		if !seen[must] {
+			t.Errorf("package %q was not looked at: the walk is wrong", must)
+		}
+	}
+}
+
+func checkImport(t *testing.T, file, pkg, imported string) {
+	if strings.HasPrefix(imported, wails) && pkg != "app" {
+		t.Errorf("%s imports Wails: only app may", file)
+	}
+	if slices.Contains(mayNotImport[pkg], imported) {
+		t.Errorf("%s imports %s", file, imported)
+	}
+	ours, ok := strings.CutPrefix(imported, module+"/")
+	if !ok || pkg == "backend" || pkg == "" { // these two put everything together
+		if pkg == "backend" && strings.HasPrefix(ours, "app") {
+			t.Errorf("%s imports the window", file)
+		}
+		return
+	}
+	allowed, known := mayImport[pkg]
+	if !known {
+		if allowed, known = mayImport[path.Dir(pkg)+"/"]; !known {
+			allowed, known = mayImport[strings.SplitN(pkg, "/", 2)[0]+"/"]
+		}
+	}
+	if !known {
+		t.Errorf("%s: package %s is not in the table of imports", file, pkg)
+		return
+	}
+	if !slices.Contains(allowed, ours) && !slices.Contains(allowed, path.Dir(ours)+"/") {
+		t.Errorf("%s imports %s, which the table of imports does not allow", file, ours)
+	}
+}

@@ -1,0 +1,192 @@
+package render
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Letters of other scripts that pass for Latin ones, each followed by the letter it passes for. The lists are short on purpose: what is in
+// them looks the same in ordinary fonts.
+const (
+	cyrillicAlike = "аaеeоoрpсcуyхxіiјjѕsԁdһhӏlԛqԝwѵvкkгrАAВBЕEІIЈJКKМMНHОOРPСCЅSТTУYХXԚQԜWѴVӀIЁËёëїï"
+	greekAlike    = "αaνvοoρpιiκkυuϲcϳjΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXϹC"
+	armenianAlike = "օoոnսuհhԼLՍUՏS"
+)
+
+// script is one of the scripts whose letters are told apart.
+type script int
+
+const (
+	other script = iota
+	latin
+	cyrillic
+	greek
+	armenian
+)
+
+func (s script) String() string { return [...]string{"", "Latin", "Cyrillic", "Greek", "Armenian"}[s] }
+
+func scriptOf(r rune) script {
+	switch {
+	case 'a' <= r|0x20 && r|0x20 <= 'z':
+		return latin
+	case r < 0xaa:
+		return other
+	case unicode.Is(unicode.Latin, r):
+		return latin
+	case unicode.Is(unicode.Cyrillic, r):
+		return cyrillic
+	case unicode.Is(unicode.Greek, r):
+		return greek
+	case unicode.Is(unicode.Armenian, r):
+		return armenian
+	}
+	return other
+}
+
+// latinFor is the Latin letter that r, of script s, passes for, or 0.
+func latinFor(s script, r rune) rune {
+	return second([...]string{cyrillic: cyrillicAlike, greek: greekAlike, armenian: armenianAlike}[s], r, false)
+}
+
+// foreignFor is the letter of script s that the Latin letter r passes for, or 0.
+func foreignFor(s script, r rune) rune {
+	return second([...]string{cyrillic: cyrillicAlike, greek: greekAlike, armenian: armenianAlike}[s], r, true)
+}
+
+// second looks r up in a list of pairs, by their first letters or, reversed, by their second.
+func second(pairs string, r rune, reversed bool) rune {
+	var first rune
+	odd := false
+	for _, p := range pairs {
+		if odd {
+			switch {
+			case !reversed && first == r:
+				return p
+			case reversed && p == r:
+				return first
+			}
+		}
+		first, odd = p, !odd
+	}
+	return 0
+}
+
+// word is a run of letters, marks and digits, and how many letters of each script it has.
+type word struct {
+	start, end int
+	letters    [5]int
+}
+
+// lookAlikes marks letters that pass for others: those of the smaller script in a word of two, a whole word of look-alikes joined to a Latin
+// one as in a host name, and styled or full-width Latin letters.
+func (t decoded) lookAlikes() []mark {
+	var marks []mark
+	words := t.words()
+	wide := -1 // unknown; whether the text is East Asian, where full-width letters are at home
+	for n, w := range words {
+		foreign, count := other, 0
+		for s := cyrillic; s <= armenian; s++ {
+			if w.letters[s] > count {
+				foreign, count = s, w.letters[s]
+			}
+		}
+		mixed := w.letters[latin] > 0 && count > 0
+		posing := !mixed && count > 0 && t.posesAsLatin(words, n)
+		for i := w.start; i < w.end; i++ {
+			r, label, why := t.runes[i], "", ""
+			switch s := scriptOf(r); {
+			case s > latin && (mixed && (w.letters[latin] >= count || s != foreign) || posing):
+				if l := latinFor(s, r); l != 0 {
+					label, why = s.String()+" "+string(r), "looks like Latin "+string(l)
+				}
+			case s == latin && isWide(r):
+				if wide < 0 {
+					wide = t.eastAsian()
+				}
+				if wide == 0 || t.hasNarrow(w) {
+					label, why = "full-width "+string(r), "looks like "+norm.NFKC.String(string(r))
+				}
+			case s == latin && mixed && w.letters[latin] < count:
+				if f := foreignFor(foreign, r); f != 0 {
+					label, why = "Latin "+string(r), "looks like "+foreign.String()+" "+string(f)
+				}
+			case 0x1d400 <= r && r <= 0x1d7ff:
+				label, why = "styled "+norm.NFKC.String(string(r)), "mathematical character that looks like "+norm.NFKC.String(string(r))
+			}
+			if label != "" {
+				marks = append(marks, mark{t.offsets[i], t.offsets[i+1], label, why})
+			}
+		}
+	}
+	return marks
+}
+
+func (t decoded) words() []word {
+	var words []word
+	for i := 0; i < len(t.runes); i++ {
+		if !t.inWord(i) {
+			continue
+		}
+		w := word{start: i}
+		for ; i < len(t.runes) && t.inWord(i); i++ {
+			if s := scriptOf(t.runes[i]); s != other && unicode.IsLetter(t.runes[i]) {
+				w.letters[s]++
+			}
+		}
+		w.end = i
+		words = append(words, w)
+	}
+	return words
+}
+
+// inWord tells whether the rune at i belongs to a word. Invisible characters do: they must not split one.
+func (t decoded) inWord(i int) bool {
+	r := t.runes[i]
+	if t.bad[i] {
+		return false
+	}
+	if r < 0x80 {
+		return 'a' <= r|0x20 && r|0x20 <= 'z' || '0' <= r && r <= '9' || r == '_'
+	}
+	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Cf)
+}
+
+// posesAsLatin tells whether word n, all of whose letters pass for Latin ones, hangs together with a Latin word: аррӏе.com.
+func (t decoded) posesAsLatin(words []word, n int) bool {
+	w := words[n]
+	for i := w.start; i < w.end; i++ {
+		if r := t.runes[i]; unicode.IsLetter(r) && latinFor(scriptOf(r), r) == 0 {
+			return false
+		}
+	}
+	joined := func(at int, neighbour int) bool {
+		return neighbour >= 0 && neighbour < len(words) && words[neighbour].letters[latin] > 0 &&
+			t.at(at) > 0 && strings.ContainsRune("./@_-:\\", t.at(at)) &&
+			(words[neighbour].start == at+1 || words[neighbour].end == at)
+	}
+	return joined(w.end, n+1) || joined(w.start-1, n-1)
+}
+
+func isWide(r rune) bool { return 0xff21 <= r && r <= 0xff5a }
+
+func (t decoded) eastAsian() int {
+	for _, r := range t.runes {
+		if r > 0x2e7f && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// hasNarrow tells whether w also has ordinary ASCII letters.
+func (t decoded) hasNarrow(w word) bool {
+	for _, r := range t.runes[w.start:w.end] {
+		if 'a' <= r|0x20 && r|0x20 <= 'z' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,212 @@
+package render
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// mark is a stretch of text, in bytes, that must not be shown as it stands.
+type mark struct {
+	start, end int
+	label, why string
+}
+
+// maxStack is how many combining marks a letter may carry. Vietnamese needs two and some scholarly text four; more is there to cover other text.
+const maxStack = 4
+
+// findMarks lists the marks of s in order. In text of several lines, line feeds and tabs are not marked, nor a carriage return before a
+// line feed.
+func findMarks(s string, lines bool) []mark {
+	if plainASCII(s, lines) {
+		return nil
+	}
+	t := decode(s)
+	var marks []mark
+	stack := 0
+	for i := 0; i < len(t.runes); i++ {
+		r := t.runes[i]
+		if unicode.In(r, unicode.Mn, unicode.Me) {
+			stack++
+		} else {
+			stack = 0
+		}
+		if lines && (r == '\n' || r == '\t' || r == '\r' && t.at(i+1) == '\n') {
+			continue
+		}
+		why := t.hidden(i)
+		if why == "" && stack > maxStack {
+			why = "one combining mark too many"
+		}
+		if why == "" {
+			continue
+		}
+		// A run of one character is one mark, so that thousands of them cannot bury the text.
+		last := i
+		for t.at(last+1) == r && t.hidden(last+1) != "" && t.bad[last+1] == t.bad[i] {
+			last++
+		}
+		label := t.label(i)
+		if n := last - i + 1; n > 1 {
+			label = fmt.Sprintf("%s ×%d", label, n)
+		}
+		marks = append(marks, mark{t.offsets[i], t.offsets[last+1], label, why})
+		i = last
+	}
+	return merge(marks, t.lookAlikes())
+}
+
+func plainASCII(s string, lines bool) bool {
+	for i := range len(s) {
+		c := s[i]
+		if (c < ' ' && !(lines && (c == '\n' || c == '\t'))) || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// merge puts two ordered lists of marks that do not overlap into one.
+func merge(a, b []mark) []mark {
+	if len(b) == 0 {
+		return a
+	}
+	out := make([]mark, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].start < b[0].start {
+			out, a = append(out, a[0]), a[1:]
+			continue
+		}
+		if a[0].start > b[0].start {
+			out = append(out, b[0])
+		}
+		b = b[1:]
+	}
+	return append(append(out, a...), b...)
+}
+
+// decoded is a decoded string: its runes, where each starts, and which of them were bytes that are not UTF-8.
+type decoded struct {
+	runes   []rune
+	offsets []int // one more than runes
+	bad     []bool
+}
+
+func decode(s string) decoded {
+	t := decoded{runes: make([]rune, 0, len(s)), offsets: make([]int, 0, len(s)+1), bad: make([]bool, 0, len(s))}
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		bad := r == utf8.RuneError && size == 1
+		if bad {
+			r = rune(s[i])
+		}
+		t.runes, t.offsets, t.bad = append(t.runes, r), append(t.offsets, i), append(t.bad, bad)
+		i += size
+	}
+	t.offsets = append(t.offsets, len(s))
+	return t
+}
+
+// at is the rune at i, or -1 outside the text.
+func (t decoded) at(i int) rune {
+	if i < 0 || i >= len(t.runes) {
+		return -1
+	}
+	return t.runes[i]
+}
+
+func (t decoded) label(i int) string {
+	if t.bad[i] {
+		return fmt.Sprintf("byte %02X", t.runes[i])
+	}
+	return fmt.Sprintf("U+%04X", t.runes[i])
+}
+
+// hidden says why the character at i would not show as what it is; empty for ordinary characters.
+func (t decoded) hidden(i int) string {
+	r := t.runes[i]
+	switch {
+	case t.bad[i]:
+		return "not valid UTF-8"
+	case ' ' <= r && r <= '~':
+		return ""
+	case r < ' ' || r <= 0x9f:
+		return control(r)
+	case r == 0x200c || r == 0x200d:
+		if t.joinsEmoji(i) || t.joinsLetters(i) {
+			return ""
+		}
+		return "zero-width joiner or non-joiner"
+	case isSelector(r):
+		if t.selects(i) {
+			return ""
+		}
+		return "variation selector: changes nothing that can be seen, may carry hidden data"
+	case 0xe0000 <= r && r <= 0xe007f:
+		if t.inFlag(i) {
+			return ""
+		}
+		return "tag character: invisible, may carry hidden text"
+	case unicode.Is(unicode.Bidi_Control, r):
+		return "bidirectional control: can show text in another order than it has"
+	case r == 0x200b || r == 0x2060 || r == 0xfeff || r == 0x180e:
+		return "zero-width character"
+	case r == 0xad:
+		return "soft hyphen: invisible inside a line"
+	case isFiller(r):
+		return "invisible character"
+	case r == 0x2028 || r == 0x2029:
+		return "line or paragraph separator"
+	case r == 0x3000:
+		if isCJK(t.at(i-1)) || isCJK(t.at(i+1)) {
+			return ""
+		}
+		return "wide space"
+	case unicode.Is(unicode.Zs, r):
+		return "unusual space"
+	case r == 0xfffc:
+		return "stands for an object that is not there"
+	case unicode.Is(unicode.Co, r):
+		return "private-use character: what it shows depends on the font"
+	case r&0xfffe == 0xfffe || 0xfdd0 <= r && r <= 0xfdef:
+		return "not a character"
+	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
+		return "invisible format character"
+	}
+	return ""
+}
+
+func control(r rune) string {
+	switch r {
+	case '\n':
+		return "line break"
+	case '\r':
+		return "carriage return"
+	case '\t':
+		return "tab"
+	case 0:
+		return "null character"
+	case 0x1b:
+		return "escape character: can command a terminal"
+	default:
+		return "control character"
+	}
+}
+
+func isSelector(r rune) bool {
+	return 0xfe00 <= r && r <= 0xfe0f || 0xe0100 <= r && r <= 0xe01ef || 0x180b <= r && r <= 0x180d || r == 0x180f
+}
+
+// isFiller names characters that take part in words or layout and show nothing.
+func isFiller(r rune) bool {
+	switch r {
+	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0, 0x1d159:
+		return true
+	}
+	return 0x2061 <= r && r <= 0x2064 || 0x206a <= r && r <= 0x206f || 0xfff9 <= r && r <= 0xfffb
+}
+
+func isCJK(r rune) bool {
+	return r > 0 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) ||
+		0x3001 <= r && r <= 0x303f || 0xff00 <= r && r <= 0xff65)
+}

@@ -1,0 +1,179 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+)
+
+// show writes spans on one line: text as it is, labels in braces.
+func show(spans []Span) string {
+	var b strings.Builder
+	for _, s := range spans {
+		if s.M == "" {
+			b.WriteString(s.T)
+		} else {
+			b.WriteString("{" + s.T + "}")
+		}
+	}
+	return b.String()
+}
+
+func TestVisibleLeavesOrdinaryWriting(t *testing.T) {
+	for _, s := range []string{
+		"", "Ship release 4.2?", "Ünïcödé naïve café e\u0301 Việt Nam", "Привет, мир", "Ελληνικά κείμενα", "שלום עולם", "مرحبا بالعالم", "می\u200cخواهم",
+		"क्\u200dष नमस्ते", "日本語　全角スペース", "ＡＢＣ株式会社", "한국어 텍스트", "ไทย", "👍🏽 👩\u200d👩\u200d👧\u200d👦 🏳\ufe0f\u200d🌈 ❤\ufe0f 1\ufe0f⃣ 🇩🇪 ☎\ufe0e ©\ufe0f",
+		"🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "葛\U000e0100飾", "IT-отдел", "USB-порт", "Δt = 5 µs, 10 kΩ", "π ≈ 3.14", "ﬁn", "“quotes” – dash…",
+		"x² ½ ①", "И о погоде", "А я", "Հայերեն", "ქართული", "e\u0302\u0323\u0301", "؀\u0600123",
+	} {
+		if got := Visible(s); s != "" && (len(got) != 1 || got[0] != Span{T: s}) {
+			t.Errorf("%q became %s", s, show(got))
+		}
+	}
+}
+
+func TestVisibleMarks(t *testing.T) {
+	for in, want := range map[string]string{
+		"rm\u202etxt.exe":           "rm{U+202E}txt.exe",
+		"a\u200bb\u2060c\ufeffd":    "a{U+200B}b{U+2060}c{U+FEFF}d",
+		"a\u200db":                  "a{U+200D}b",
+		"ab\u200c":                  "ab{U+200C}",
+		"line\nbreak\ttab\r":        "line{U+000A}break{U+0009}tab{U+000D}",
+		"\x1b[31mred\u009b0m\x7f":   "{U+001B}[31mred{U+009B}0m{U+007F}",
+		"nb\u00a0sp\u2009th\u3000w": "nb{U+00A0}sp{U+2009}th{U+3000}w",
+		"a\xffb\xc0\x80":            "a{byte FF}b{byte C0}{byte 80}",
+		"soft\u00adhyphen":          "soft{U+00AD}hyphen",
+		"p\u0430ypal":               "p{Cyrillic а}ypal",
+		"p\u200b\u0430ypal":         "p{U+200B}{Cyrillic а}ypal",
+		"мaскa":                     "м{Latin a}ск{Latin a}",
+		"gοοgle":                    "g{Greek ο}{Greek ο}gle",
+		"аррӏе.com":                 "{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}.com",
+		"www.аррӏе":                 "www.{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}",
+		"ad\uff4din":                "ad{full-width ｍ}in",
+		"\uff21\uff22":              "{full-width Ａ}{full-width Ｂ}",
+		"𝐚dmin":                     "{styled a}dmin",
+		"gօօd":                      "g{Armenian օ}{Armenian օ}d",
+		"a\ufe0fb":                  "a{U+FE0F}b",
+		"❤\ufe0f\ufe0f":             "❤\ufe0f{U+FE0F}",
+		"a\U000e0100":               "a{U+E0100}",
+		"x\U000e0041\U000e0042":     "x{U+E0041}{U+E0042}",
+		"🏴\U000e0067\U000e0062":     "🏴{U+E0067}{U+E0062}",
+		"\u3164\u2800\u115f":        "{U+3164}{U+2800}{U+115F}",
+		"\ue000\ufffe\ufdd0\ufffc":  "{U+E000}{U+FFFE}{U+FDD0}{U+FFFC}",
+		"a" + strings.Repeat("\u200b", 500) + "b": "a{U+200B ×500}b",
+		"z" + strings.Repeat("\u0301", 6):         "z\u0301\u0301\u0301\u0301{U+0301}{U+0301}",
+		"\u2066x\u2069\u200e\u061c":               "{U+2066}x{U+2069}{U+200E}{U+061C}",
+		"👍\u200dx":                                "👍{U+200D}x",
+	} {
+		if got := show(Visible(in)); got != want {
+			t.Errorf("%q\n got %s\nwant %s", in, got, want)
+		}
+	}
+	if got := show(VisibleLines("a\r\n\tb\rc\x00")); got != "a\r\n\tb{U+000D}c{U+0000}" {
+		t.Errorf("lines: %s", got)
+	}
+	if got := Visible("p\u0430y")[1].M; got != "looks like Latin a" {
+		t.Error(got)
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	if got := Terminal("ok\x1b]8;;http://x\x07\u202e\n\xff"); got != "ok[U+001B]]8;;http://x[U+0007][U+202E][U+000A][byte FF]" {
+		t.Error(got)
+	}
+}
+
+func TestURL(t *testing.T) {
+	for in, want := range map[string][2]string{
+		"https://example.com/a?b=c#d":         {"https://example.com/a?b=c#d", "example.com"},
+		"https://Example.COM:8443/":           {"https://Example.COM:8443/", "example.com:8443"},
+		"https://аррӏе.com/":                  {"https://{xn--80ak6aa92e.com}/", "xn--80ak6aa92e.com"},
+		"https://bücher.example/ü":            {"https://{xn--bcher-kva.example}/ü", "xn--bcher-kva.example"},
+		"https://good.com@evil.com/":          {"https://{good.com@}evil.com/", "evil.com"},
+		"https://good.com:80@evil.com:81/x@y": {"https://{good.com:80@}evil.com:81/x@y", "evil.com:81"},
+		"https://ev\u200bil.com/":             {"https://{evil.com}/", "evil.com"},
+		"https://good.com\\@evil.com":         {"https://good.com\\@evil.com", ""},
+		"mailto:a@example.com?subject=x":      {"mailto:a@example.com?subject=x", "example.com"},
+		"mailto:a@ex\u0430mple.com":           {"mailto:a@ex{Cyrillic а}mple.com", "xn--exmple-4nf.com"},
+		"/relative":                           {"/relative", ""},
+		"not a url %zz":                       {"not a url %zz", ""},
+		"https://[::1]:8080/":                 {"https://[::1]:8080/", "[::1]:8080"},
+		"https://ｅxample.com":                 {"https://{example.com}", "example.com"},
+		"https://example.com/\u202efdp":       {"https://example.com/{U+202E}fdp", "example.com"},
+	} {
+		spans, host := URL(in)
+		if got := show(spans); got != want[0] || host != want[1] {
+			t.Errorf("%s\n got %s, %s\nwant %s, %s", in, got, host, want[0], want[1])
+		}
+	}
+}
+
+func FuzzVisible(f *testing.F) {
+	for _, s := range []string{"p\u0430ypal\u202e", "👩\u200d👧 1\ufe0f⃣", "a\xff\x1b[0m", "🏴\U000e0067\U000e0062\U000e0065\U000e007f", "аррӏе.com", "می\u200cخواهم"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		pos := 0
+		for _, m := range findMarks(s, false) {
+			if m.start < pos || m.end <= m.start || m.end > len(s) || m.label == "" || m.why == "" {
+				t.Fatalf("%q: mark %+v after %d", s, m, pos)
+			}
+			pos = m.end
+		}
+		rest := s
+		for _, span := range Visible(s) {
+			if !utf8.ValidString(span.T) || span.T == "" {
+				t.Fatalf("%q: span %q", s, span.T)
+			}
+			i := strings.Index(rest, span.T)
+			if span.M == "" {
+				if i < 0 {
+					t.Fatalf("%q: %q is not in the text", s, span.T)
+				}
+				rest = rest[i+len(span.T):]
+			}
+			for _, r := range span.T {
+				if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == 0x200b {
+					t.Fatalf("%q: %q still has %U", s, span.T, r)
+				}
+			}
+		}
+		for _, r := range Terminal(s) {
+			if r < ' ' || 0x7f <= r && r <= 0x9f {
+				t.Fatalf("%q: a control character reaches the terminal", s)
+			}
+		}
+	})
+}
+
+func FuzzURL(f *testing.F) {
+	for _, s := range []string{"https://user@аррӏе.com:1/x", "mailto:a@b?c", "//x", "http:\\\\x", "https://[::1%25en0]/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, u string) {
+		shown, host := URL(u)
+		if !isASCII(host) && strings.ContainsFunc(host, unicode.IsControl) {
+			t.Fatalf("%q has host %q", u, host)
+		}
+		if u != "" && len(shown) == 0 {
+			t.Fatalf("%q shows nothing", u)
+		}
+		for _, s := range shown {
+			if strings.ContainsFunc(s.T, unicode.IsControl) {
+				t.Fatalf("%q shows %q", u, s.T)
+			}
+		}
+	})
+}
+
+func BenchmarkVisible(b *testing.B) {
+	for name, s := range map[string]string{"ascii": "Ship release 4.2 to production?", "mixed": strings.Repeat("Привет p\u0430ypal 👩\u200d👧 ", 4)} {
+		b.Run(fmt.Sprint(name, len(s)), func(b *testing.B) {
+			for b.Loop() {
+				Visible(s)
+			}
+		})
+	}
+}

@@ -1,0 +1,192 @@
+// What each command does. Every one acts on the selected id, or on nothing.
+import { api, Refused, type Marks } from './api';
+import { decisions } from './decide.svelte';
+import { desk } from './desk.svelte';
+import { drafts, type Editor } from './drafts.svelte';
+import { inbox } from './inbox.svelte';
+import type { CommandId } from './keys';
+import { prefs } from './prefs.svelte';
+import { reader } from './reader.svelte';
+import type { Detail, Option } from './types';
+import { isBox, ui, type View } from './ui.svelte';
+import { after } from './windowing';
+
+export function go(view: View): void {
+  ui.view = view;
+  ui.pane = 'list';
+  ui.overlay = null;
+  if (!isBox(view)) return;
+  if (inbox.box !== view || inbox.searching || inbox.agent !== null) {
+    reader.open(null);
+    void inbox.show({ box: view, q: '', scope: 'all', agent: null });
+  } else void inbox.reload();
+}
+
+export function search(q: string): void {
+  if (q === inbox.q) return;
+  void inbox.show({ q });
+}
+
+export function onlyAgent(agent: string | null): void {
+  if (!isBox(ui.view)) ui.view = inbox.box;
+  reader.open(null);
+  void inbox.show({ agent });
+}
+
+function move(step: number): void {
+  if (!isBox(ui.view)) return;
+  const row = inbox.neighbour(step);
+  if (row && row.id !== inbox.selectedId) reader.open(row.id);
+}
+
+function jump(end: 'first' | 'last'): void {
+  const row = inbox.rows.at(end === 'first' ? 0 : -1);
+  if (row) reader.open(row.id);
+}
+
+/** Changes the person's own marks at once and puts them back when the hub refuses. */
+export async function mark(id: string, marks: Marks): Promise<void> {
+  const row = inbox.rows.find((r) => r.id === id);
+  try {
+    const now = await api.mark(id, marks);
+    inbox.patch(now);
+    if (reader.detail?.id === id) reader.detail = { ...reader.detail, ...now };
+  } catch (e) {
+    if (row) inbox.patch(row);
+    ui.toast(e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.', 'bad');
+    desk.noticed(e);
+  }
+  void desk.refreshState();
+}
+
+/** A mark that takes the item out of this list: the selection goes on. */
+export async function putAway(id: string, marks: Marks): Promise<void> {
+  const next = inbox.selectedId === id ? (after(inbox.rows, inbox.index)?.id ?? null) : undefined;
+  await mark(id, marks);
+  const gone = !inbox.rows.some((r) => r.id === id);
+  if (gone && next !== undefined && inbox.selectedId === id) reader.open(next, true);
+}
+
+/** The choices as their number keys see them. A task has one: complete. */
+export function choices(d: Detail): Option[] {
+  if (!d.request || d.request.mode === 'input' || !d.request.allow_respond) return [];
+  if (d.request.options?.length) return d.request.options;
+  if (d.request.mode !== 'confirm') return [];
+  return [{ value: 'approve', label: [{ t: 'Approve' }] }, { value: 'deny', label: [{ t: 'Deny' }] }];
+}
+
+export function choose(d: Detail, option: Option): void {
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${option.label.map((s) => s.t).join('')}”`);
+}
+
+function chooseByKey(n: number): void {
+  const d = reader.detail;
+  if (!d || !reader.ready || !shown()) return;
+  if (d.action) {
+    if (n === 1) decisions.sender?.send();
+    return;
+  }
+  const option = choices(d)[n - 1];
+  if (option) choose(d, option);
+}
+
+/** In a narrow window the item may be behind the list: then nothing about it is decided by key. */
+function shown(): boolean {
+  return isBox(ui.view) && ui.overlay === null && document.querySelector('[data-item-pane]')?.checkVisibility() === true;
+}
+
+/** Whether what the selected item asks for has this editor. */
+export function canEdit(d: Detail, editor: Editor): boolean {
+  if (!d.answerable.ok || d.state !== 'open' || d.held_decision) return false;
+  if (editor === 'answer') return d.request !== undefined && d.request.mode !== 'input' && d.request.allow_edit && d.request.allow_respond;
+  if (editor === 'decline') return d.action !== undefined || d.request?.allow_ignore === true;
+  return d.kind !== 'notice';
+}
+
+export function edit(editor: Editor): void {
+  const d = reader.detail;
+  if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
+  const draft = drafts.of(d.id);
+  if (editor === 'decline' && draft.editor === 'decline') return decline(d);
+  draft.grab = true;
+  if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());
+  draft.editor = editor;
+  ui.pane = 'item';
+}
+
+export function decline(d: Detail): void {
+  const task = d.action !== undefined;
+  void decisions.send(d.id, { resolution: task ? 'dismissed' : 'declined' }, task ? 'Dismissed' : 'Declined');
+}
+
+function back(): void {
+  const id = inbox.selectedId;
+  const active = document.activeElement as HTMLElement | null;
+  if (ui.overlay) { ui.overlay = null; return; }
+  if (active?.closest('[data-search]')) {
+    if (inbox.searching) search('');
+    else active.blur();
+    return;
+  }
+  if (id !== null && drafts.of(id).editor !== null) {
+    drafts.of(id).editor = null;
+    focusItem();
+    return;
+  }
+  if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
+  if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
+  if (inbox.searching) return search('');
+  if (inbox.agent !== null) onlyAgent(null);
+}
+
+export function focusList(): void {
+  setTimeout(() => document.querySelector<HTMLElement>('[data-list]')?.focus({ preventScroll: true }));
+}
+
+export function focusItem(): void {
+  setTimeout(() => document.querySelector<HTMLElement>('[data-reading]')?.focus({ preventScroll: true }));
+}
+
+export function openItem(): void {
+  if (inbox.selectedId === null) return;
+  ui.pane = 'item';
+  focusItem();
+}
+
+const views: Partial<Record<CommandId, View>> = {
+  'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-agents': 'agents', 'go-settings': 'settings',
+};
+
+export function run(id: CommandId, key = ''): void {
+  const view = views[id];
+  if (view) return go(view);
+  const selected = isBox(ui.view) ? inbox.selectedId : null;
+  const marks = selected === null ? null : (inbox.selected ?? (reader.detail?.id === selected ? reader.detail : null));
+  switch (id) {
+    case 'next': return move(1);
+    case 'prev': return move(-1);
+    case 'first': case 'last': return jump(id);
+    case 'open': return openItem();
+    case 'back': return back();
+    case 'choose': return chooseByKey(Number(key));
+    case 'write': return edit('answer');
+    case 'comment': return edit('comment');
+    case 'decline': return edit('decline');
+    case 'send': if (decisions.sender?.id === selected) decisions.sender?.send(); return;
+    case 'undo': { const last = decisions.held.at(-1); if (last) void decisions.undo(last.id); return; }
+    case 'star': if (marks) void mark(marks.id, { starred: !marks.starred }); return;
+    case 'snooze': if (marks) ui.overlay = 'snooze'; return;
+    case 'archive': if (marks) void putAway(marks.id, { archived: !marks.archived }); return;
+    case 'unread': if (marks) void mark(marks.id, { read: false }); return;
+    case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
+    case 'search': {
+      if (!isBox(ui.view)) go('needs');
+      ui.pane = 'list';
+      setTimeout(() => document.querySelector<HTMLInputElement>('[data-search] input')?.focus());
+      return;
+    }
+    case 'help': case 'palette': ui.overlay = ui.overlay === id ? null : id; return;
+    case 'theme': return prefs.set({ theme: prefs.dark ? 'light' : 'dark' });
+    case 'density': return prefs.set({ density: prefs.density === 'compact' ? 'comfortable' : 'compact' });
+  }
+}

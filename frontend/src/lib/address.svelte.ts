@@ -1,0 +1,41 @@
+// The view and the item are in the address, so that a reload comes back to them: #/needs/msg_…
+import { inbox } from './inbox.svelte';
+import { reader } from './reader.svelte';
+import { isBox, ui, type View } from './ui.svelte';
+
+export interface Place { view: View; id: string | null }
+
+export function parseAddress(hash: string): Place | null {
+  const [, view = '', id] = hash.replace(/^#/, '').split('/');
+  if (!isBox(view) && view !== 'agents' && view !== 'settings') return null;
+  if (id === undefined || id === '' || !isBox(view)) return { view, id: null };
+  try {
+    return { view, id: decodeURIComponent(id) };
+  } catch {
+    return { view, id: null };
+  }
+}
+
+export function address(place: Place): string {
+  return `#/${place.view}${place.id === null ? '' : `/${encodeURIComponent(place.id)}`}`;
+}
+
+export function openFromAddress(): void {
+  const place = parseAddress(location.hash);
+  if (place) ui.view = place.view;
+  void inbox.show({ box: isBox(ui.view) ? ui.view : 'needs' });
+  if (place?.id) {
+    reader.open(place.id);
+    ui.pane = 'item';
+  }
+}
+
+/** Call while a component is being set up. */
+export function keepAddress(): void {
+  let first = true;
+  $effect(() => {
+    const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : null });
+    if (first) { first = false; return; }
+    if (location.hash !== hash && !location.hash.startsWith('#ticket=')) history.replaceState(null, '', hash);
+  });
+}

@@ -1,0 +1,144 @@
+// The one file that knows whether this page is in the desktop window or in a browser.
+// Both fetch the same paths; live events and opening a link differ.
+import type {
+  AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Pairing, Row,
+} from './types';
+
+export interface Changed { rev: number; items?: string[]; topics?: string[] }
+export interface ResolveBody {
+  resolution: 'answered' | 'declined' | 'completed' | 'dismissed';
+  value?: unknown; comment?: string; checklist?: { text: string; done: boolean }[];
+}
+export interface Marks { read?: boolean; starred?: boolean; archived?: boolean; snoozed_until?: number | null }
+export interface ItemQuery { box?: Box; agent?: string; q?: string; limit?: number; cursor?: string }
+export interface ItemPage { rows: Row[]; next_cursor?: string; total: number }
+export type Settings = Record<string, unknown>;
+export type Policy = AgentView['policy'];
+
+interface WailsDesktop { OpenExternal(url: string): Promise<void> }
+interface WailsRuntime {
+  EventsOn(name: string, cb: (data: unknown) => void): (() => void) | void;
+  WindowSetTitle?(title: string): void;
+}
+declare global {
+  interface Window { go?: { app?: { Desktop?: WailsDesktop } }; runtime?: WailsRuntime }
+}
+
+/** The hub answered, and the answer was no. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number, readonly code: string, message: string,
+    readonly details: { pointer: string; message: string }[] = [], readonly item?: Detail,
+  ) { super(message); }
+}
+/** The hub did not answer. */
+export class Unreachable extends Error {}
+
+export const inWindow = (): boolean => window.go?.app?.Desktop !== undefined;
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+async function call<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  const init: RequestInit = { method, cache: 'no-store', credentials: 'same-origin' };
+  if (signal) init.signal = signal;
+  if (method !== 'GET' && method !== 'DELETE') {
+    init.headers = { 'Content-Type': 'application/json' };
+    init.body = JSON.stringify(body ?? {});
+  }
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(path, init);
+    text = await response.text();
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw new Unreachable('The hub does not answer.');
+  }
+  const json = parse(text);
+  if (response.ok) return json as T;
+  const refusal = json as (Partial<ApiError> & { item?: Detail }) | undefined;
+  if (refusal?.error) {
+    const { code, message, details } = refusal.error;
+    throw new Refused(response.status, code, message, details, refusal.item);
+  }
+  if (response.status >= 502 && response.status <= 504) throw new Unreachable('The hub does not answer.');
+  throw new Refused(response.status, 'unknown', `The hub answered ${response.status} without a reason.`);
+}
+
+function parse(text: string): unknown {
+  if (text === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function query(params: object): string {
+  const search = new URLSearchParams();
+  for (const [key, value] of Object.entries(params)) if (value !== undefined && value !== '') search.set(key, String(value));
+  const s = search.toString();
+  return s ? `?${s}` : '';
+}
+
+const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
+const agent = (id: string): string => encodeURIComponent(id);
+
+export const api = {
+  session: (with_: { ticket: string } | { token: string }) => call<void>('POST', '/api/session', with_),
+  state: () => call<DeskState>('GET', '/api/state'),
+  items: (q: ItemQuery, signal?: AbortSignal) => call<ItemPage>('GET', `/api/items${query(q)}`, undefined, signal),
+  item: (id: string, signal?: AbortSignal) => call<Detail>('GET', item(id), undefined, signal),
+  resolve: (id: string, body: ResolveBody) => call<Detail>('POST', `${item(id)}/resolve`, body),
+  undo: (id: string) => call<Detail>('POST', `${item(id)}/undo`),
+  mark: (id: string, marks: Marks) => call<Row>('POST', `${item(id)}/marks`, marks),
+  redeliver: (id: string) => call<Detail>('POST', `${item(id)}/redeliver`),
+  allowOperator: (id: string) => call<Detail>('POST', `${item(id)}/allow-operator`),
+  markAllRead: (box: Box) => call<{ count: number }>('POST', '/api/marks/read', { box }),
+  practice: () => call<{ id: string }>('POST', '/api/practice'),
+  agents: () => call<{ agents: AgentView[]; pairings: Pairing[] }>('GET', '/api/agents'),
+  addAgent: (id: string) => call<AgentCredentials>('POST', '/v1/agents', { agent_id: id }),
+  rotateAgent: (id: string) => call<AgentCredentials>('POST', `/api/agents/${agent(id)}/rotate`),
+  revokeAgent: (id: string) => call<void>('DELETE', `/v1/agents/${agent(id)}`),
+  setPolicy: (id: string, policy: Partial<Policy>) => call<{ agent_id: string; policy: Policy }>('PUT', `/v1/agents/${agent(id)}/policy`, policy),
+  approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
+  pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
+  settings: () => call<Settings>('GET', '/v1/settings'),
+  setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
+};
+
+/** Listens for changes until the returned function is called. `onDown` tells that the stream broke; it is not reopened here. */
+export function listen(onChanged: (c: Changed) => void, onOpen: () => void, onDown: () => void): () => void {
+  if (inWindow() && window.runtime) {
+    const off = window.runtime.EventsOn('changed', (data) => onChanged(data as Changed));
+    onOpen();
+    return () => off?.();
+  }
+  const source = new EventSource('/api/events');
+  source.onopen = onOpen;
+  source.onmessage = (e) => {
+    const data = parse(String(e.data));
+    if (data && typeof data === 'object') onChanged(data as Changed);
+  };
+  source.onerror = () => {
+    source.close();
+    onDown();
+  };
+  return () => source.close();
+}
+
+/** In the window, a notification that was clicked asks for its item. */
+export function listenOpen(onOpen: (id: string) => void): void {
+  if (inWindow()) window.runtime?.EventsOn('open', (id) => { if (typeof id === 'string') onOpen(id); });
+}
+
+export function openExternal(url: string): void {
+  const desktop = window.go?.app?.Desktop;
+  if (desktop) void desktop.OpenExternal(url);
+  else window.open(url, '_blank', 'noopener,noreferrer');
+}
+
+export function setTitle(title: string): void {
+  document.title = title;
+  if (inWindow()) window.runtime?.WindowSetTitle?.(title);
+}

@@ -1,0 +1,102 @@
+// Sending a decision. It is for the one item that the person sees, and it goes out once.
+import { api, Refused, type ResolveBody } from './api';
+import { desk } from './desk.svelte';
+import { drafts } from './drafts.svelte';
+import { inbox } from './inbox.svelte';
+import { reader } from './reader.svelte';
+import type { Detail } from './types';
+import { ui } from './ui.svelte';
+import { after } from './windowing';
+
+export interface Problem { message: string; details: { pointer: string; message: string }[] }
+export interface Held { id: string; title: Detail['title']; said: string; until: number }
+
+class Decisions {
+  /** Decisions that can still be taken back, newest last. */
+  held = $state<Held[]>([]);
+  /** What the hub said against the last attempt, per item. */
+  problem = $state<{ id: string; at: Problem } | null>(null);
+  /** The open editor's way to send, for the key. */
+  sender: { id: string; send: () => void } | null = null;
+
+  /** Decides item `id`, if it is the one on show and open. `said` is what the person chose, in words. */
+  async send(id: string, body: ResolveBody, said: string): Promise<boolean> {
+    if (inbox.selectedId !== id || !reader.ready || desk.offline) return false;
+    const draft = drafts.of(id);
+    const comment = draft.comment.trim();
+    if (comment !== '' && body.comment === undefined) body.comment = comment;
+    const index = inbox.index;
+    const row = inbox.selected;
+    reader.busy = true;
+    this.problem = null;
+    try {
+      const detail = await api.resolve(id, body);
+      if (!detail.held_decision) drafts.drop(id); // taken back, the words are still there
+      this.settled(detail, said, after(inbox.rows, inbox.index >= 0 ? inbox.index : row ? index : -1)?.id ?? null);
+      return true;
+    } catch (e) {
+      this.failed(id, e);
+      return false;
+    } finally {
+      if (inbox.selectedId === id) reader.busy = false;
+    }
+  }
+
+  private settled(detail: Detail, said: string, next: string | null): void {
+    const mine = inbox.selectedId === detail.id;
+    reader.take(detail);
+    if (detail.held_decision) {
+      this.held = [...this.held.filter((h) => h.id !== detail.id),
+        { id: detail.id, title: detail.title, said, until: detail.held_decision.commit_at }];
+    } else {
+      ui.toast(`${said}: ${detail.title.map((s) => s.t).join('')}`, 'plain', { label: 'Show', run: () => reader.open(detail.id) });
+    }
+    ui.say(said);
+    if (!ui.firstRun && mine) {
+      if (next === null) ui.pane = 'list';
+      reader.open(next, true);
+      setTimeout(() => { // the control that was pressed is gone: the focus goes on to the next item
+        if (document.activeElement === document.body) document.querySelector<HTMLElement>(next === null ? '[data-list]' : '[data-reading]')?.focus({ preventScroll: true });
+      });
+    }
+    inbox.patch(detail);
+    void desk.refreshState();
+  }
+
+  private failed(id: string, e: unknown): void {
+    if (e instanceof Refused) {
+      if (e.item) {
+        reader.take(e.item);
+        inbox.patch(e.item);
+        if (e.status === 409) return; // the outcome on show says it all
+      }
+      this.problem = { id, at: { message: e.message, details: e.details } };
+      if (e.status === 404 || e.status === 409 || e.status === 410) void reader.load(id);
+    } else {
+      this.problem = { id, at: { message: 'The hub did not answer, so it is not known whether this was sent. It will show when the hub is back.', details: [] } };
+    }
+    desk.noticed(e);
+  }
+
+  async undo(id: string): Promise<void> {
+    try {
+      const detail = await api.undo(id);
+      this.forget(id);
+      ui.view = detail.box;
+      if (inbox.box !== detail.box || inbox.searching) await inbox.show({ box: detail.box, q: '' });
+      else await inbox.reload();
+      reader.open(id);
+      ui.pane = 'item';
+      ui.say('Taken back');
+    } catch (e) {
+      this.forget(id);
+      ui.toast(e instanceof Refused ? e.message : 'The hub did not answer.', 'bad');
+    }
+  }
+
+  forget(id: string): void {
+    this.held = this.held.filter((h) => h.id !== id);
+  }
+}
+
+export const decisions = new Decisions();

@@ -1,0 +1,141 @@
+// The link to the hub: signed in or not, live or not, and what to fetch when something changed.
+import { api, listen, listenOpen, Refused, setTitle, type Changed } from './api';
+import { windowTitle } from './format';
+import { inbox } from './inbox.svelte';
+import { reader } from './reader.svelte';
+import type { DeskState } from './types';
+import { isBox, ui } from './ui.svelte';
+
+export type Phase = 'starting' | 'signin' | 'ready';
+export type Link = 'live' | 'connecting' | 'offline';
+
+const COALESCE_MS = 30;
+const BACKOFF_MS = [500, 1000, 2000, 4000, 8000, 15_000];
+
+class Desk {
+  phase = $state<Phase>('starting');
+  link = $state<Link>('connecting');
+  state = $state.raw<DeskState | null>(null);
+  retryAt = $state(0);
+  /** Grows when agents or settings changed: those views load again. */
+  agentsRev = $state(0);
+  settingsRev = $state(0);
+
+  private close: (() => void) | null = null;
+  private tries = 0;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private flushTimer: ReturnType<typeof setTimeout> | undefined;
+  private pending = { items: new Set<string>(), topics: new Set<string>(), whole: false };
+
+  get offline(): boolean {
+    return this.link === 'offline';
+  }
+
+  async start(): Promise<void> {
+    listenOpen((id) => { ui.view = 'needs'; ui.pane = 'item'; reader.open(id); });
+    const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
+    if (ticket) {
+      history.replaceState(null, '', location.pathname);
+      await api.session({ ticket: decodeURIComponent(ticket) }).catch(() => undefined);
+    }
+    await this.connect();
+  }
+
+  async connect(): Promise<void> {
+    clearTimeout(this.retryTimer);
+    this.retryAt = 0;
+    this.close?.();
+    this.close = null;
+    try {
+      this.accept(await api.state());
+    } catch (e) {
+      if (e instanceof Refused && e.status === 401) {
+        this.phase = 'signin';
+        return;
+      }
+      this.later('offline');
+      return;
+    }
+    this.phase = 'ready';
+    if (this.link === 'offline') this.link = 'connecting';
+    let opened = false;
+    this.close = listen((c) => this.changed(c), () => {
+      opened = true;
+      this.tries = 0;
+      this.link = 'live';
+      void this.resync();
+    }, () => {
+      this.close = null;
+      if (opened) return void this.connect();
+      this.later('connecting'); // the hub answers but its event stream does not: look again now and then
+      void this.resync();
+    });
+  }
+
+  /** Tries again later, and says how it is meanwhile. What is on screen stays. */
+  private later(link: Link): void {
+    this.link = link;
+    const wait = BACKOFF_MS[Math.min(this.tries++, BACKOFF_MS.length - 1)] ?? 15_000;
+    this.retryAt = Date.now() + wait;
+    clearTimeout(this.retryTimer);
+    this.retryTimer = setTimeout(() => void this.connect(), wait);
+  }
+
+  /** A call found the hub away, or this browser signed out. */
+  noticed(e: unknown): void {
+    if (e instanceof Refused && e.status === 401) void this.connect();
+    else if (!(e instanceof Refused) && this.link !== 'offline') void this.connect();
+  }
+
+  private async resync(): Promise<void> {
+    this.agentsRev++;
+    this.settingsRev++;
+    if (isBox(ui.view)) await inbox.reload();
+    if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
+  }
+
+  private changed(c: Changed): void {
+    if (c.items && c.items.length > 0) for (const id of c.items) this.pending.items.add(id);
+    for (const t of c.topics ?? ['items']) this.pending.topics.add(t);
+    if (!c.items?.length && (c.topics === undefined || c.topics.includes('items'))) this.pending.whole = true;
+    this.flushTimer ??= setTimeout(() => void this.flush(), COALESCE_MS);
+  }
+
+  private async flush(): Promise<void> {
+    this.flushTimer = undefined;
+    const { items, topics, whole } = this.pending;
+    this.pending = { items: new Set(), topics: new Set(), whole: false };
+    if (topics.has('agents')) this.agentsRev++;
+    if (topics.has('settings')) this.settingsRev++;
+    const work: Promise<unknown>[] = [this.refreshState()];
+    if (items.size > 0 || whole) {
+      if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
+      const id = inbox.selectedId;
+      if (id !== null && (whole || items.has(id))) work.push(reader.load(id));
+    }
+    await Promise.all(work);
+  }
+
+  private async refreshList(ids: string[]): Promise<void> {
+    const before = new Set(inbox.rows.map((r) => r.id));
+    await inbox.changed(ids);
+    const arrived = inbox.rows.filter((r) => r.unread && !before.has(r.id) && r.box === 'needs');
+    if (arrived.length === 1) ui.say(`New: ${arrived[0]?.title.map((s) => s.t).join('') ?? ''}, from ${arrived[0]?.agent ?? ''}`);
+    else if (arrived.length > 1) ui.say(`${arrived.length} new items need you`);
+  }
+
+  async refreshState(): Promise<void> {
+    try {
+      this.accept(await api.state());
+    } catch (e) {
+      this.noticed(e);
+    }
+  }
+
+  private accept(state: DeskState): void {
+    this.state = state;
+    setTitle(windowTitle(state.counts.needs));
+  }
+}
+
+export const desk = new Desk();

@@ -1,0 +1,56 @@
+// What was half typed, kept per item while the person moves around and the item is refetched. In memory only.
+import { initial, type Field, type Raw } from './schemaform';
+
+export type Editor = 'answer' | 'comment' | 'decline' | null;
+
+export class Draft {
+  editor = $state<Editor>(null);
+  /** The editor was just opened by the person and takes the focus once; coming back to it later does not. */
+  grab = false;
+  answer = $state('');
+  comment = $state('');
+  /** The form, without its secret fields: those live in the form itself and die with it. */
+  values = $state<Raw>({});
+  checks = $state<boolean[] | null>(null);
+
+  /** Gives every field of the form a value, keeping what was typed. */
+  prepare(fs: readonly Field[]): void {
+    const start = initial(fs);
+    for (const f of fs) if (!f.sensitive && this.values[f.key] === undefined) this.values[f.key] = start[f.key] ?? '';
+  }
+
+  get empty(): boolean {
+    return this.answer === '' && this.comment === '' && this.checks === null && Object.values(this.values).every((v) => v === '');
+  }
+}
+
+export class Drafts {
+  // not reactive itself: a draft is made while it is read, and its fields are what components follow
+  private readonly all = new Map<string, Draft>();
+
+  of(id: string): Draft {
+    let draft = this.all.get(id);
+    if (!draft) {
+      draft = new Draft();
+      this.all.set(id, draft);
+    }
+    return draft;
+  }
+
+  has(id: string): boolean {
+    const draft = this.all.get(id);
+    return draft !== undefined && !draft.empty;
+  }
+
+  /** The person went elsewhere: a decline that was not confirmed is over, what was typed stays. */
+  leave(id: string): void {
+    const draft = this.all.get(id);
+    if (draft?.editor === 'decline') draft.editor = null;
+  }
+
+  drop(id: string): void {
+    this.all.delete(id);
+  }
+}
+
+export const drafts = new Drafts();

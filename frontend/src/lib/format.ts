@@ -1,0 +1,104 @@
+// Words for times, counts, actors and texts. Pure: the clock comes in as an argument.
+import type { Text } from './types';
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const LOCALE = 'en-GB';
+
+const hourMinute = new Intl.DateTimeFormat(LOCALE, { hour: '2-digit', minute: '2-digit' });
+const weekday = new Intl.DateTimeFormat(LOCALE, { weekday: 'short' });
+const dayMonth = new Intl.DateTimeFormat(LOCALE, { day: 'numeric', month: 'short' });
+const dayMonthYear = new Intl.DateTimeFormat(LOCALE, { day: 'numeric', month: 'short', year: 'numeric' });
+const complete = new Intl.DateTimeFormat(LOCALE, { dateStyle: 'full', timeStyle: 'medium' });
+const number = new Intl.NumberFormat('en-US');
+
+/** The text as one string, marked stretches by their label. For tooltips and accessible names, not for showing. */
+export function plain(text: Text | undefined): string {
+  return text?.map((s) => (s.m ? `[${s.t}]` : s.t)).join('') ?? '';
+}
+
+/** How long ago, in the fewest characters: "now", "5 m", "3 h", "2 d", "12 Mar". */
+export function age(at: number, now: number): string {
+  const past = now - at;
+  if (past < 45_000) return 'now';
+  if (past < HOUR) return `${Math.max(1, Math.floor(past / MINUTE))} m`;
+  if (past < DAY) return `${Math.floor(past / HOUR)} h`;
+  if (past < 14 * DAY) return `${Math.floor(past / DAY)} d`;
+  return date(at, now);
+}
+
+/** What is left: "0:42" and "9:05" below ten minutes, then "12 m", "2 h 05 m", "3 d". */
+export function left(until: number, now: number): string {
+  const rest = until - now;
+  if (rest <= 0) return '0:00';
+  const seconds = Math.ceil(rest / 1000);
+  if (seconds < 600) return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  if (rest < HOUR) return `${Math.floor(rest / MINUTE)} m`;
+  if (rest < 10 * HOUR) return `${Math.floor(rest / HOUR)} h ${String(Math.floor((rest % HOUR) / MINUTE)).padStart(2, '0')} m`;
+  if (rest < 2 * DAY) return `${Math.floor(rest / HOUR)} h`;
+  return `${Math.floor(rest / DAY)} d`;
+}
+
+function date(at: number, now: number): string {
+  return (new Date(at).getFullYear() === new Date(now).getFullYear() ? dayMonth : dayMonthYear).format(at);
+}
+
+function startOfDay(at: number): number {
+  const d = new Date(at);
+  return new Date(d.getFullYear(), d.getMonth(), d.getDate()).getTime();
+}
+
+/** A moment as a person says it: "14:20", "tomorrow 09:00", "Tue 14:20", "12 Mar 14:20". */
+export function moment(at: number, now: number): string {
+  const clock = hourMinute.format(at);
+  const days = Math.round((startOfDay(at) - startOfDay(now)) / DAY);
+  if (days === 0) return clock;
+  if (days === 1) return `tomorrow ${clock}`;
+  if (days === -1) return `yesterday ${clock}`;
+  if (Math.abs(days) < 7) return `${weekday.format(at)} ${clock}`;
+  return `${date(at, now)} ${clock}`;
+}
+
+/** The whole truth about a moment, for tooltips. */
+export const exact = (at: number): string => complete.format(at);
+
+/** A length of time: "42 ms", "0.3 s", "40 s", "2 m", "3 h". */
+export function span(ms: number): string {
+  if (ms < 100) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < MINUTE) return `${Math.round(ms / 1000)} s`;
+  if (ms < HOUR) return `${Math.round(ms / MINUTE)} m`;
+  return ms < 2 * DAY ? `${Math.round(ms / HOUR)} h` : `${Math.round(ms / DAY)} d`;
+}
+
+export const count = (n: number): string => number.format(n);
+export const shortCount = (n: number): string => (n > 99 ? '99+' : String(n));
+export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
+export const windowTitle = (needs: number): string => (needs > 0 ? `(${needs}) Deskbell` : 'Deskbell');
+
+const systemActors: Record<string, string> = {
+  default_on_expire: 'the deadline, which applied the default',
+  expired: 'the deadline',
+  undeliverable: 'the hub, because it could not be delivered',
+  'agent-gone': 'the agent, which stopped waiting',
+};
+
+/** Who did it: "you", "deploybot/dev-team", "the deadline". */
+export function who(actor: string, operator: string): string {
+  const colon = actor.indexOf(':');
+  if (colon < 0) return actor === operator ? 'you' : actor;
+  const kind = actor.slice(0, colon);
+  const name = actor.slice(colon + 1);
+  if (kind === 'human') return name === operator || actor === operator ? 'you' : name;
+  if (kind === 'system') return systemActors[name] ?? `the hub (${name.replaceAll(/[-_]/g, ' ')})`;
+  return name;
+}
+
+export const humanActor = (operator: string): string => (operator.includes(':') ? operator : `human:${operator}`);
+
+/** "retention_days" → "Retention days". */
+export function words(key: string): string {
+  const s = key.replaceAll(/[-_.]+/g, ' ').trim();
+  return s.charAt(0).toUpperCase() + s.slice(1);
+}

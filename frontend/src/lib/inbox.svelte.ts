@@ -1,0 +1,173 @@
+// The list: one query, its rows page by page, and the selection, which is an id and never a position.
+import { api, Refused, type ItemQuery } from './api';
+import type { Box, Row } from './types';
+
+const PAGE = 200;
+/** Up to here a change reloads what is loaded; deeper lists are patched row by row and reloaded at leisure. */
+const SHALLOW = 400;
+const LEISURE_MS = 3000;
+
+export class Inbox {
+  box = $state<Box>('needs');
+  q = $state('');
+  /** While searching: one box, or all of them. */
+  scope = $state<Box | 'all'>('all');
+  agent = $state<string | null>(null);
+
+  rows = $state.raw<Row[]>([]);
+  total = $state(0);
+  /** 'first' until the first page of this query is there. */
+  loading = $state<'first' | 'more' | null>('first');
+  problem = $state<string | null>(null);
+
+  selectedId = $state<string | null>(null);
+  index = $derived(this.selectedId === null ? -1 : this.rows.findIndex((r) => r.id === this.selectedId));
+  selected = $derived<Row | null>(this.rows[this.index] ?? null);
+
+  /** Told before rows are replaced, so that the list can keep its scroll position. */
+  onReplace: (before: Row[], after: Row[]) => void = () => {};
+
+  private cursor: string | undefined;
+  private generation = 0;
+  private wanted = 0;
+  private lastIndex = -1;
+  private leisure: ReturnType<typeof setTimeout> | undefined;
+  private filling: Promise<void> | null = null;
+
+  get searching(): boolean {
+    return this.q.trim() !== '';
+  }
+
+  show(query: { box?: Box; q?: string; scope?: Box | 'all'; agent?: string | null }): Promise<void> {
+    if (query.box !== undefined) this.box = query.box;
+    if (query.q !== undefined) this.q = query.q;
+    if (query.scope !== undefined) this.scope = query.scope;
+    if (query.agent !== undefined) this.agent = query.agent;
+    this.wanted = 0;
+    this.loading = 'first';
+    return this.reload(true);
+  }
+
+  select(id: string | null): void {
+    this.selectedId = id;
+    if (this.index >= 0) this.lastIndex = this.index;
+  }
+
+  /** The row `step` away from the selection; where the selected row has left, from the place it had. */
+  neighbour(step: number): Row | undefined {
+    if (this.rows.length === 0) return undefined;
+    if (this.index < 0 && this.lastIndex < 0) return this.rows[step > 0 ? 0 : this.rows.length - 1];
+    const gone = this.index < 0;
+    const from = gone ? this.lastIndex : this.index;
+    const to = gone && step > 0 ? from + step - 1 : from + step;
+    return this.rows[Math.max(0, Math.min(this.rows.length - 1, to))];
+  }
+
+  /** Sees to it that rows up to `end` are there, page after page. */
+  want(end: number): void {
+    this.wanted = Math.min(end, this.total);
+    if (this.filling || this.cursor === undefined || this.rows.length >= this.wanted) return;
+    this.filling = this.fill(this.generation).finally(() => { this.filling = null; });
+  }
+
+  private async fill(generation: number): Promise<void> {
+    this.loading = 'more';
+    try {
+      while (generation === this.generation && this.cursor !== undefined && this.rows.length < this.wanted + 50) {
+        const page = await api.items(this.query(this.cursor));
+        if (generation !== this.generation) return;
+        const known = new Set(this.rows.map((r) => r.id));
+        this.rows = [...this.rows, ...page.rows.filter((r) => !known.has(r.id))];
+        this.total = Math.max(page.total, this.rows.length);
+        this.cursor = page.next_cursor;
+        if (this.cursor === undefined) this.total = this.rows.length;
+      }
+      this.problem = null;
+    } catch (e) {
+      if (generation === this.generation) this.fail(e);
+    } finally {
+      if (generation === this.generation) this.loading = null;
+    }
+  }
+
+  /** Loads the query again as far as it is needed and swaps the rows at once. */
+  async reload(fresh = false): Promise<void> {
+    const generation = ++this.generation;
+    clearTimeout(this.leisure);
+    this.leisure = undefined;
+    const need = fresh ? 1 : Math.max(1, this.wanted, this.index + 30);
+    try {
+      const rows: Row[] = [];
+      let cursor: string | undefined;
+      let total = 0;
+      do {
+        const page = await api.items(this.query(cursor));
+        if (generation !== this.generation) return;
+        rows.push(...page.rows);
+        cursor = page.next_cursor;
+        total = page.total;
+      } while (cursor !== undefined && rows.length < need);
+      this.replace(rows, cursor === undefined ? rows.length : Math.max(total, rows.length), cursor);
+      this.problem = null;
+    } catch (e) {
+      if (generation === this.generation) this.fail(e);
+    } finally {
+      if (generation === this.generation) this.loading = null;
+    }
+    this.want(this.wanted);
+  }
+
+  /** After a change of these items (none named: of anything). */
+  async changed(ids: string[]): Promise<void> {
+    if (ids.length === 0 || Math.max(this.wanted, this.index) <= SHALLOW) return this.reload();
+    this.leisure ??= setTimeout(() => void this.reload(), LEISURE_MS);
+    const loaded = new Set(this.rows.map((r) => r.id));
+    const generation = this.generation;
+    const seen = await Promise.all(ids.filter((id) => loaded.has(id)).slice(0, 20).map((id) => api.item(id).catch(() => null)));
+    if (generation === this.generation) for (const row of seen) if (row) this.patch(row);
+  }
+
+  /** Puts a row's newer self in its place, or takes it out when it belongs elsewhere. */
+  patch(row: Row): void {
+    const at = this.rows.findIndex((r) => r.id === row.id);
+    if (at < 0) return;
+    if (this.index >= 0) this.lastIndex = this.index;
+    const here = this.searching ? this.scope === 'all' || row.box === this.scope : row.box === this.box && !row.archived;
+    const rows = here ? this.rows.with(at, pick(row)) : this.rows.toSpliced(at, 1);
+    this.replace(rows, this.total - (here ? 0 : 1), this.cursor);
+  }
+
+  private replace(rows: Row[], total: number, cursor: string | undefined): void {
+    if (this.index >= 0) this.lastIndex = this.index;
+    const before = this.rows;
+    this.onReplace(before, rows);
+    this.rows = rows;
+    this.total = total;
+    this.cursor = cursor;
+  }
+
+  private query(cursor: string | undefined): ItemQuery {
+    const q: ItemQuery = { limit: PAGE };
+    if (this.searching) {
+      q.q = this.q.trim();
+      if (this.scope !== 'all') q.box = this.scope;
+    } else q.box = this.box;
+    if (this.agent !== null) q.agent = this.agent;
+    if (cursor !== undefined) q.cursor = cursor;
+    return q;
+  }
+
+  private fail(e: unknown): void {
+    this.problem = e instanceof Refused ? e.message : 'The hub does not answer. The list is as it was.';
+  }
+}
+
+/** Only what a row shows: a Detail would keep whole bodies alive in the list. */
+function pick(r: Row): Row {
+  const { id, rev, protocol, kind, state, box, agent, agent_text, project, title, priority, sensitive, received_at, expires_at,
+    resolved_at, unread, starred, archived, snoozed_until, checklist, waiting_now, attention } = r;
+  return { id, rev, protocol, kind, state, box, agent, agent_text, project, title, priority, sensitive, received_at, expires_at,
+    resolved_at, unread, starred, archived, snoozed_until, checklist, waiting_now, attention };
+}
+
+export const inbox = new Inbox();

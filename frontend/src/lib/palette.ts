@@ -1,0 +1,35 @@
+// What the palette offers for what is typed: commands first, then items of the list. Every word must occur.
+import { plain } from './format';
+import { commands, type Command } from './keys';
+import type { Row } from './types';
+
+export interface Hit { id: string; command?: Command; row?: Row }
+
+/** Lower is better; null is no match. A word at the start of a word beats one inside. */
+export function score(text: string, typed: string): number | null {
+  const hay = text.toLowerCase();
+  let sum = 0;
+  for (const word of typed.toLowerCase().split(/\s+/).filter(Boolean)) {
+    const at = hay.indexOf(word);
+    if (at < 0) return null;
+    sum += at === 0 ? 0 : /\s/.test(hay[at - 1] ?? '') ? 1 : 3;
+  }
+  return sum;
+}
+
+export function ranked(typed: string, rows: readonly Row[]): Hit[] {
+  const hits: { hit: Hit; score: number }[] = [];
+  for (const c of commands) {
+    if (c.noPalette || c.id === 'back' || c.id === 'open') continue;
+    const s = score(`${c.label} ${c.group}`, typed);
+    if (s !== null) hits.push({ hit: { id: `c:${c.id}`, command: c }, score: s });
+  }
+  if (typed.trim() !== '') {
+    for (const row of rows) {
+      const s = score(`${plain(row.title)} ${row.agent}`, typed);
+      if (s !== null) hits.push({ hit: { id: row.id, row }, score: s + 10 });
+    }
+    hits.sort((a, b) => a.score - b.score);
+  }
+  return hits.slice(0, 40).map((h) => h.hit);
+}

@@ -1,0 +1,87 @@
+// The item in the pane: always the one that is selected, or nothing.
+import { api, Refused } from './api';
+import { drafts } from './drafts.svelte';
+import { inbox } from './inbox.svelte';
+import type { Detail } from './types';
+
+/** Long enough for a double click or a second press meant for the item before. */
+const ARM_MS = 700;
+const DWELL_MS = 700;
+
+class Reader {
+  detail = $state.raw<Detail | null>(null);
+  problem = $state<string | null>(null);
+  /** A call about this item is under way; its controls wait. */
+  busy = $state(false);
+  /** False for a moment after the selection moved on by itself: what is pressed then was meant for the item before. */
+  armed = $state(true);
+
+  private abort: AbortController | null = null;
+  private armTimer: ReturnType<typeof setTimeout> | undefined;
+  private dwellTimer: ReturnType<typeof setTimeout> | undefined;
+
+  /** Selects an item and loads it. `advanced` says that the person did not choose it. */
+  open(id: string | null, advanced = false): void {
+    clearTimeout(this.armTimer);
+    clearTimeout(this.dwellTimer);
+    this.abort?.abort();
+    const left = inbox.selectedId;
+    if (left !== null && left !== id) drafts.leave(left);
+    inbox.select(id);
+    this.problem = null;
+    this.busy = false;
+    this.armed = !advanced;
+    if (advanced) this.armTimer = setTimeout(() => { this.armed = true; }, ARM_MS);
+    if (this.detail?.id !== id) this.detail = null;
+    if (id === null) return;
+    void this.load(id);
+    this.dwellTimer = setTimeout(() => this.markRead(id), DWELL_MS);
+  }
+
+  async load(id: string): Promise<void> {
+    const abort = new AbortController();
+    this.abort?.abort();
+    this.abort = abort;
+    try {
+      const detail = await api.item(id, abort.signal);
+      this.take(detail);
+      this.problem = null;
+    } catch (e) {
+      if (abort.signal.aborted || inbox.selectedId !== id) return;
+      if (e instanceof Refused && e.status === 404) this.problem = 'This item is no longer kept by the hub.';
+      else this.problem = e instanceof Refused ? e.message : 'The hub does not answer. The item will load when it is back.';
+    }
+  }
+
+  /** Accepts a newer state of the item on show; of any other it is none of the pane's business. */
+  take(detail: Detail): void {
+    if (detail.id !== inbox.selectedId) return;
+    if (this.detail?.id === detail.id && detail.rev < this.detail.rev) return;
+    this.detail = detail;
+  }
+
+  private markRead(id: string): void {
+    if (inbox.selectedId !== id || document.visibilityState === 'hidden') return;
+    const unread = inbox.selected?.unread ?? this.detail?.unread ?? false;
+    if (unread) void this.mark(id, { read: true });
+  }
+
+  private async mark(id: string, marks: { read: boolean }): Promise<void> {
+    try {
+      const row = await api.mark(id, marks);
+      inbox.patch(row);
+      if (this.detail?.id === id) this.detail = { ...this.detail, ...row };
+    } catch {
+      // it stays bold: nothing was claimed
+    }
+  }
+
+  /** Whether a decision pressed now would land on what the person sees. */
+  get ready(): boolean {
+    const d = this.detail;
+    return d !== null && d.id === inbox.selectedId && this.armed && !this.busy
+      && d.state === 'open' && d.answerable.ok && d.held_decision === undefined;
+  }
+}
+
+export const reader = new Reader();

@@ -1,0 +1,225 @@
+// From the JSON Schema of an input ask to the fields of a form, and from what was typed to the value that is sent.
+import type { JSONSchema } from './types';
+
+export type FieldKind = 'text' | 'lines' | 'number' | 'integer' | 'boolean' | 'choice' | 'list' | 'json';
+export interface Field {
+  key: string; label: string; description?: string; kind: FieldKind; required: boolean; sensitive: boolean;
+  choices?: { label: string; value: unknown }[];
+  hint?: string; schema: JSONSchema;
+}
+/** What the controls hold: text for everything but yes/no ("" is not answered) and choices (the index as text). */
+export type Raw = Record<string, string>;
+export type Problems = Record<string, string>;
+
+const formatHints: Record<string, string> = {
+  email: 'name@example.org', uri: 'https://…', date: '2026-01-31', 'date-time': '2026-01-31T14:20:00Z', time: '14:20:00Z',
+  ipv4: '192.0.2.1', uuid: '8-4-4-4-12 hex digits', hostname: 'host.example.org',
+};
+const formatChecks: Record<string, { ok: (s: string) => boolean; say: string }> = {
+  email: { ok: (s) => /^[^\s@]+@[^\s@]+$/.test(s), say: 'Write an address such as name@example.org.' },
+  uri: { ok: (s) => /^[a-z][a-z0-9+.-]*:\S+$/i.test(s), say: 'Write a full address, beginning with https:// or similar.' },
+  date: { ok: (s) => /^\d{4}-\d\d-\d\d$/.test(s) && !Number.isNaN(Date.parse(s)), say: 'Write a date such as 2026-01-31.' },
+  'date-time': {
+    ok: (s) => /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(s) && !Number.isNaN(Date.parse(s)),
+    say: 'Write a moment such as 2026-01-31T14:20:00Z.',
+  },
+  time: { ok: (s) => /^\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(s), say: 'Write a time such as 14:20:00Z.' },
+  ipv4: { ok: (s) => /^(\d{1,3}\.){3}\d{1,3}$/.test(s) && s.split('.').every((n) => Number(n) < 256), say: 'Write an address such as 192.0.2.1.' },
+  uuid: { ok: (s) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(s), say: 'Write a UUID.' },
+};
+
+function typeOf(s: JSONSchema): string | undefined {
+  return Array.isArray(s.type) ? s.type.find((t) => t !== 'null') : s.type;
+}
+
+function show(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+function choicesOf(s: JSONSchema): Field['choices'] {
+  if (Array.isArray(s.enum)) {
+    const names = Array.isArray(s['enumNames']) ? (s['enumNames'] as unknown[]) : [];
+    return s.enum.map((value, i) => ({ value, label: typeof names[i] === 'string' ? (names[i] as string) : show(value) }));
+  }
+  if ('const' in s) return [{ value: s['const'], label: show(s['const']) }];
+  const variants = s['oneOf'] ?? s['anyOf'];
+  if (Array.isArray(variants) && variants.length > 0 && variants.every((v) => v && typeof v === 'object' && 'const' in v)) {
+    return (variants as JSONSchema[]).map((v) => ({ value: v['const'], label: v.title ?? show(v['const']) }));
+  }
+  return undefined;
+}
+
+function kindOf(s: JSONSchema): FieldKind {
+  if (choicesOf(s)) return 'choice';
+  switch (typeOf(s)) {
+    case 'boolean': return 'boolean';
+    case 'integer': return 'integer';
+    case 'number': return 'number';
+    case 'array': return s.items && (typeOf(s.items) ?? 'string') === 'string' && !choicesOf(s.items) ? 'list' : 'json';
+    case 'string': {
+      const many = ['multiline', 'textarea', 'markdown'].includes(s.format ?? '') || (s.maxLength ?? 0) > 200
+        || (typeof s['contentMediaType'] === 'string' && s['contentMediaType'].startsWith('text/'));
+      return many ? 'lines' : 'text';
+    }
+    default: return 'json';
+  }
+}
+
+function hintOf(s: JSONSchema, kind: FieldKind): string | undefined {
+  const hints: string[] = [];
+  if (kind === 'number' || kind === 'integer') {
+    const low = s.minimum ?? s.exclusiveMinimum;
+    const high = s.maximum ?? s.exclusiveMaximum;
+    if (low !== undefined && high !== undefined) hints.push(`${low} to ${high}`);
+    else if (low !== undefined) hints.push(s.minimum !== undefined ? `${low} or more` : `more than ${low}`);
+    else if (high !== undefined) hints.push(s.maximum !== undefined ? `${high} or less` : `less than ${high}`);
+    if (kind === 'integer') hints.push('whole number');
+  }
+  if (kind === 'text' && s.format && formatHints[s.format]) hints.push(`e.g. ${formatHints[s.format]}`);
+  if (kind === 'list') hints.push('one per line');
+  if (kind === 'json') hints.push('JSON');
+  if ((kind === 'text' || kind === 'lines') && s.maxLength !== undefined) hints.push(`at most ${s.maxLength} characters`);
+  return hints.length ? hints.join(', ') : undefined;
+}
+
+export function fields(schema: JSONSchema | undefined): Field[] {
+  const required = new Set(schema?.required ?? []);
+  return Object.entries(schema?.properties ?? {}).map(([key, s]) => {
+    const kind = kindOf(s);
+    const field: Field = {
+      key, kind, schema: s, required: required.has(key), label: s.title ?? key, sensitive: s['x-ma2h-sensitive'] === true,
+    };
+    if (s.description) field.description = s.description;
+    const choices = choicesOf(s);
+    if (choices) field.choices = choices;
+    const hint = hintOf(s, kind);
+    if (hint) field.hint = hint;
+    return field;
+  });
+}
+
+/** What the controls start with: the defaults. Nothing secret has one here. */
+export function initial(fs: readonly Field[]): Raw {
+  const raw: Raw = {};
+  for (const f of fs) raw[f.key] = f.sensitive ? '' : initialOf(f);
+  return raw;
+}
+
+function initialOf(f: Field): string {
+  const d = f.schema.default;
+  if (d === undefined || d === null) return f.choices?.length === 1 ? '0' : '';
+  switch (f.kind) {
+    case 'choice': {
+      const at = f.choices?.findIndex((c) => JSON.stringify(c.value) === JSON.stringify(d)) ?? -1;
+      return at < 0 ? '' : String(at);
+    }
+    case 'list': return Array.isArray(d) ? d.join('\n') : '';
+    case 'json': return JSON.stringify(d, null, 2);
+    default: return String(d);
+  }
+}
+
+/** Reads the controls. With any problem there, the value must not be sent. */
+export function collect(fs: readonly Field[], raw: Raw): { value: Record<string, unknown>; problems: Problems } {
+  const value: Record<string, unknown> = {};
+  const problems: Problems = {};
+  for (const f of fs) {
+    const text = raw[f.key] ?? '';
+    if (text === '' || (f.kind !== 'text' && f.kind !== 'lines' && text.trim() === '')) {
+      if (f.required) problems[f.key] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
+      continue;
+    }
+    const read = readField(f, text);
+    if ('problem' in read) problems[f.key] = read.problem;
+    else value[f.key] = read.value;
+  }
+  return { value, problems };
+}
+
+type Read = { value: unknown } | { problem: string };
+
+function readField(f: Field, text: string): Read {
+  switch (f.kind) {
+    case 'boolean': return { value: text === 'true' };
+    case 'choice': return { value: f.choices?.[Number(text)]?.value };
+    case 'number': case 'integer': return readNumber(f, text.trim());
+    case 'list': return readList(f.schema, text);
+    case 'json': return readJSON(f.schema, text);
+    default: return readText(f.schema, text);
+  }
+}
+
+function readNumber(f: Field, text: string): Read {
+  const s = f.schema;
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return { problem: 'Write a number.' };
+  const n = Number(text);
+  if (f.kind === 'integer' && !Number.isInteger(n)) return { problem: 'Write a whole number.' };
+  if (!Number.isFinite(n) || (f.kind === 'integer' && !Number.isSafeInteger(n))) return { problem: 'This number is too large.' };
+  if (s.minimum !== undefined && n < s.minimum) return { problem: `Not below ${s.minimum}.` };
+  if (s.maximum !== undefined && n > s.maximum) return { problem: `Not above ${s.maximum}.` };
+  if (s.exclusiveMinimum !== undefined && n <= s.exclusiveMinimum) return { problem: `More than ${s.exclusiveMinimum}.` };
+  if (s.exclusiveMaximum !== undefined && n >= s.exclusiveMaximum) return { problem: `Less than ${s.exclusiveMaximum}.` };
+  if (s.multipleOf) {
+    const q = n / s.multipleOf;
+    if (Math.abs(q - Math.round(q)) > 1e-9) return { problem: `A multiple of ${s.multipleOf}.` };
+  }
+  return { value: n };
+}
+
+function readText(s: JSONSchema, text: string): Read {
+  const length = [...text].length;
+  if (s.minLength !== undefined && length < s.minLength) return { problem: `At least ${s.minLength} characters; these are ${length}.` };
+  if (s.maxLength !== undefined && length > s.maxLength) return { problem: `At most ${s.maxLength} characters; these are ${length}.` };
+  if (s.pattern !== undefined && !matches(s.pattern, text)) return { problem: `Must match ${s.pattern}` };
+  const check = s.format ? formatChecks[s.format] : undefined;
+  if (check && !check.ok(text)) return { problem: check.say };
+  return { value: text };
+}
+
+/** A pattern this engine cannot read is left to the hub. */
+function matches(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, 'u').test(text);
+  } catch {
+    return true;
+  }
+}
+
+function readList(s: JSONSchema, text: string): Read {
+  const lines = text.split('\n').map((l) => l.trim()).filter((l) => l !== '');
+  const min = s['minItems'];
+  const max = s['maxItems'];
+  if (typeof min === 'number' && lines.length < min) return { problem: `At least ${min} lines.` };
+  if (typeof max === 'number' && lines.length > max) return { problem: `At most ${max} lines.` };
+  if (s['uniqueItems'] === true && new Set(lines).size < lines.length) return { problem: 'No line twice.' };
+  for (const [i, line] of lines.entries()) {
+    const read = s.items ? readText(s.items, line) : { value: line };
+    if ('problem' in read) return { problem: `Line ${i + 1}: ${read.problem}` };
+  }
+  return { value: lines };
+}
+
+function readJSON(s: JSONSchema, text: string): Read {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { problem: 'This is not JSON yet.' };
+  }
+  const type = typeOf(s);
+  if (type === 'object' && (typeof value !== 'object' || value === null || Array.isArray(value))) return { problem: 'Write an object: { … }' };
+  if (type === 'array' && !Array.isArray(value)) return { problem: 'Write an array: [ … ]' };
+  return { value };
+}
+
+/** Which field each of the hub's pointers ("/value/port") means; '' is the form as a whole. */
+export function serverProblems(details: readonly { pointer: string; message: string }[], fs: readonly Field[]): Problems {
+  const problems: Problems = {};
+  for (const d of details) {
+    const path = d.pointer.split('/').slice(1).map((p) => p.replaceAll('~1', '/').replaceAll('~0', '~'));
+    const key = path[0] === 'value' ? path[1] : path[0];
+    const known = key !== undefined && fs.some((f) => f.key === key) ? key : path[0] === 'comment' ? 'comment' : '';
+    problems[known] ??= d.message;
+  }
+  return problems;
+}

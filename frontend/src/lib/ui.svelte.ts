@@ -1,0 +1,36 @@
+// What is on screen besides the data: the view, the pane with the focus, what lies on top.
+import type { Box } from './types';
+
+export type View = Box | 'agents' | 'settings';
+export type Overlay = 'help' | 'palette' | 'snooze' | null;
+export interface Toast { id: number; text: string; tone: 'plain' | 'bad'; action?: { label: string; run: () => void } }
+
+export const isBox = (v: string): v is Box => v === 'needs' || v === 'waiting' || v === 'notices' || v === 'done';
+
+class UI {
+  view = $state<View>('needs');
+  /** Which pane has the person's attention; in a narrow window it is the only one shown. */
+  pane = $state<'list' | 'item'>('list');
+  overlay = $state<Overlay>(null);
+  firstRun = $state(false);
+  toasts = $state<Toast[]>([]);
+  /** What a screen reader is told next, politely. */
+  said = $state('');
+  private seq = 0;
+
+  say(text: string): void {
+    this.said = this.said === text ? `${text}\u00a0` : text;
+  }
+
+  toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): void {
+    const id = ++this.seq;
+    this.toasts = [...this.toasts.slice(-2), { id, text, tone, action }];
+    setTimeout(() => this.dismiss(id), tone === 'bad' ? 10_000 : 5_000);
+  }
+
+  dismiss(id: number): void {
+    this.toasts = this.toasts.filter((t) => t.id !== id);
+  }
+}
+
+export const ui = new UI();
