@@ -84,7 +84,7 @@ func (a *app) agentCommand() *cobra.Command {
 				if err := h.call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
 					return err
 				}
-				return a.done(map[string]any{"agent_id": args[0], "revoked": true}, "Revoked %s.", line(args[0]))
+				return a.done(map[string]any{"agent_id": args[0], "revoked": true}, "Revoked %s.", args[0])
 			})
 		},
 	}
@@ -108,7 +108,7 @@ func (a *app) printCredentials(c credentials, what string) error {
 		return a.printJSON(c)
 	}
 	pairs(a.out, "agent_id", line(c.AgentID), "token", line(c.Token), "signing_secret", line(c.SigningSecret), "ed25519_public_key", line(c.PublicKey))
-	a.say("%s %s. The token is shown this once: keep it where the agent finds it, such as DESKBELL_TOKEN.", what, line(c.AgentID))
+	a.say("%s %s. The token is shown this once: keep it where the agent finds it, such as DESKBELL_TOKEN.", what, c.AgentID)
 	return nil
 }
 

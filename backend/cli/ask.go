@@ -333,12 +333,12 @@ func (w *waiter) report(ctx context.Context, m message) error {
 	if d.Edited {
 		how += ", with an answer of their own"
 	}
-	w.say("%s: %s by %s", m.ID, how, line(d.Actor))
+	w.say("%s: %s by %s", m.ID, how, d.Actor)
 	if d.Comment != "" {
-		w.say("comment: %s", d.Comment)
+		w.say("comment: %s", lines(d.Comment))
 	}
 	for _, c := range d.Checklist {
-		w.say("%s %s", box(c.Done), line(c.Text))
+		w.say("%s %s", box(c.Done), c.Text)
 	}
 	quick, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

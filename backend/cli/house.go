@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -177,10 +178,20 @@ func (a *app) exportCommand() *cobra.Command {
 					return err
 				}
 				defer resp.Body.Close()
-				if _, err = io.Copy(a.out, resp.Body); err != nil {
-					return fmt.Errorf("the export broke off, what was printed is not the whole: %w", err)
+				for in := bufio.NewReader(resp.Body); ; {
+					l, err := in.ReadBytes('\n')
+					if len(l) > 0 && (err == nil || err == io.EOF) {
+						if _, err := a.out.Write(inert(l)); err != nil {
+							return err
+						}
+					}
+					if err == io.EOF {
+						return nil
+					}
+					if err != nil {
+						return fmt.Errorf("the export broke off, what was printed is not the whole: %w", err)
+					}
 				}
-				return nil
 			})
 		},
 	}

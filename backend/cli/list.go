@@ -261,7 +261,7 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 		return err
 	}
 	w := a.out
-	a.tell("%s", line(m.Title))
+	a.tell("%s", m.Title)
 	sensitive := ""
 	if m.Sensitive {
 		sensitive = "yes"
@@ -297,18 +297,18 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 			list = m.Response.Detail.Checklist
 		}
 		for i, c := range list {
-			a.tell("  %d. %s %s", i+1, box(c.Done), line(c.Text))
+			a.tell("  %d. %s %s", i+1, box(c.Done), c.Text)
 		}
 		section("How one sees that it is done", act.Verification)
 	}
 	if r := m.Response.Detail; r.Actor != "" {
-		a.tell("\nOutcome: %s by %s, %s", m.Status, line(r.Actor), stamp(parseTime(r.ResolvedAt)))
+		a.tell("\nOutcome: %s by %s, %s", m.Status, r.Actor, stamp(parseTime(r.ResolvedAt)))
 		if r.Value != nil {
 			a.tell("%s", block(bare(r.Value)))
 		}
 		section("Comment", r.Comment)
 	} else if d.Answerable != nil && !d.Answerable.OK && m.Status == "open" {
-		a.tell("\nYou cannot answer it: %s", line(d.Answerable.Reason))
+		a.tell("\nYou cannot answer it: %s", d.Answerable.Reason)
 	}
 	if len(d.History) > 0 {
 		a.tell("\nHistory")
@@ -372,7 +372,7 @@ func (a *app) showPush(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return errors.New("the hub's answer is not what was expected")
 	}
-	a.tell("\nPush to %s: %s", line(p.Host), line(p.State))
+	a.tell("\nPush to %s: %s", p.Host, p.State)
 	var rows [][]string
 	for _, t := range p.Attempts {
 		what := line(t.Error)

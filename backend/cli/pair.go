@@ -69,7 +69,7 @@ func (a *app) pair(ctx context.Context, id, note, out string) error {
 	if err := a.dial(cfg, base, "").call(ctx, http.MethodPost, "/v1/pairings", body, &p); err != nil {
 		return err
 	}
-	a.say("Code: %s\nApprove the pairing of %s in Deskbell's window if it shows the same code. Waiting…", line(p.Code), line(id))
+	a.say("Code: %s\nApprove the pairing of %s in Deskbell's window if it shows the same code. Waiting…", p.Code, id)
 	for attempt := 0; ; attempt++ {
 		var now pairing
 		again, err := a.find(cfg) // the hub may have been restarted elsewhere
@@ -108,5 +108,5 @@ func (a *app) keepCredentials(c credentials, out string) error {
 	if err := secrets.WriteFile(out, append(raw, '\n')); err != nil {
 		return fmt.Errorf("the credentials could not be kept, and are not shown again (`deskbell agent rotate` makes others): %w", err)
 	}
-	return a.done(map[string]any{"agent_id": c.AgentID, "file": out}, "Paired %s; its credentials are in %s.", line(c.AgentID), out)
+	return a.done(map[string]any{"agent_id": c.AgentID, "file": out}, "Paired %s; its credentials are in %s.", c.AgentID, out)
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 	"golang.org/x/term"
@@ -15,15 +18,26 @@ import (
 	"deskbell/backend/render"
 )
 
-// say writes a line for a person, on stderr. Whatever stands in it cannot command the terminal.
-func (a *app) say(format string, args ...any) {
-	fmt.Fprintln(a.err, render.Terminal(fmt.Sprintf(format, args...)))
+// say writes for a person, on stderr. Strings and errors among args are made safe for a terminal, whoever wrote them.
+func (a *app) say(format string, args ...any) { writeText(a.err, format, args) }
+
+// tell writes for a person: on stdout, or on stderr when stdout is for JSON. It is as careful as say.
+func (a *app) tell(format string, args ...any) { writeText(a.text(), format, args) }
+
+func writeText(w io.Writer, format string, args []any) {
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			args[i] = line(arg)
+		case error:
+			args[i] = lines(arg.Error())
+		}
+	}
+	fmt.Fprintf(w, format+"\n", args...)
 }
 
-// tell writes a line for a person: on stdout, or on stderr when stdout is for JSON.
-func (a *app) tell(format string, args ...any) {
-	fmt.Fprintln(a.text(), render.Terminal(fmt.Sprintf(format, args...)))
-}
+// safe is text that is fit for a terminal already.
+type safe string
 
 // text is where text for people goes.
 func (a *app) text() io.Writer {
@@ -47,8 +61,30 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	out.WriteByte('\n')
-	_, err := a.out.Write(out.Bytes())
+	_, err := a.out.Write(inert(out.Bytes()))
 	return err
+}
+
+// inert is the same JSON with control and invisible characters written as escapes: a terminal obeys some of them even
+// inside a string.
+func inert(raw []byte) []byte {
+	odd := func(r rune) bool { return r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	if bytes.IndexFunc(raw, odd) < 0 {
+		return raw
+	}
+	out := make([]byte, 0, len(raw)+64)
+	for _, r := range string(raw) {
+		switch {
+		case !odd(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			hi, lo := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, hi, lo)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 func marshal(v any) ([]byte, error) {
@@ -66,10 +102,17 @@ func line(s string) string {
 	return render.Terminal(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " "))
 }
 
-// block is untrusted text of several lines, indented.
-func block(s string) string {
-	return "  " + strings.ReplaceAll(strings.TrimRight(render.Terminal(s), "\n"), "\n", "\n  ")
+// lines is untrusted text as the lines it has.
+func lines(s string) safe {
+	all := strings.Split(strings.TrimRight(strings.ReplaceAll(s, "\r\n", "\n"), "\n"), "\n")
+	for i, l := range all {
+		all[i] = render.Terminal(strings.ReplaceAll(l, "\t", "    "))
+	}
+	return safe(strings.Join(all, "\n"))
 }
+
+// block is untrusted text of several lines, indented.
+func block(s string) safe { return safe("  " + strings.ReplaceAll(string(lines(s)), "\n", "\n  ")) }
 
 // table writes rows in aligned columns. Cells are as they should appear: whoever fills them makes them safe.
 func table(w io.Writer, rows [][]string) {

@@ -124,7 +124,7 @@ func (a *app) secretCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.done(map[string]any{"name": args[0], "set": true}, `Set. Callbacks name it "secret:%s".`, line(args[0]))
+				return a.done(map[string]any{"name": args[0], "set": true}, `Set. Callbacks name it "secret:%s".`, args[0])
 			})
 		},
 	}
@@ -149,7 +149,7 @@ func (a *app) secretCommand() *cobra.Command {
 					return err
 				}
 				for _, n := range doc.Names {
-					a.tell("%s", line(n))
+					a.tell("%s", n)
 				}
 				if len(doc.Names) == 0 {
 					a.say("No secrets yet: `deskbell secret set NAME` sets one.")
@@ -168,7 +168,7 @@ func (a *app) secretCommand() *cobra.Command {
 				if err := h.call(cmd.Context(), http.MethodDelete, "/api/secrets/"+url.PathEscape(args[0]), nil, nil); err != nil {
 					return err
 				}
-				return a.done(map[string]any{"name": args[0], "removed": true}, "Removed %s.", line(args[0]))
+				return a.done(map[string]any{"name": args[0], "removed": true}, "Removed %s.", args[0])
 			})
 		},
 	}

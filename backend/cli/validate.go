@@ -80,7 +80,7 @@ func (a *app) validate(file, schema string) error {
 		return errors.Join(err, invalidIf(len(faults) > 0))
 	}
 	if len(faults) == 0 {
-		a.tell("%s: valid (%s)", line(file), schema)
+		a.tell("%s: valid (%s)", file, schema)
 		return nil
 	}
 	for _, f := range faults {
@@ -88,7 +88,7 @@ func (a *app) validate(file, schema string) error {
 		if pointer == "" {
 			pointer = "(the document)"
 		}
-		a.tell("%s: %s", line(pointer), line(f.Message))
+		a.tell("%s: %s", pointer, f.Message)
 	}
 	return &exit{code: exitFailure}
 }
