@@ -146,6 +146,9 @@ type authorizerKey struct{}
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, who authorizer) {
 	defer func() {
 		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler { // a handler breaks its answer off: the caller must not take a part for the whole
+				panic(p)
+			}
 			s.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			s.fail(w, r, errors.New("panic"))
 		}
@@ -185,10 +188,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := protocol.FromError(err)
 	if e == nil {
 		if r.Context().Err() != nil {
-			return // the caller is gone, or the hub is stopping
+			// The caller is gone and will not read this, or the hub is stopping and the caller must not take silence for an answer.
+			e = protocol.Errorf(http.StatusServiceUnavailable, "stopping", "the hub is stopping")
+			e.RetryAfter = time.Second
+		} else {
+			s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+			e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
 		}
-		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-		e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
 	}
 	body := map[string]any{"code": e.Code, "message": e.Message}
 	if len(e.Details) > 0 {
