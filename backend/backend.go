@@ -362,6 +362,21 @@ func checkInput(schema, value json.RawMessage) []inbox.FieldError {
 	return bad
 }
 
+// CheckMessage says what is wrong with a MA2H message beyond who sends it and when: its schema, and the rules that no
+// schema can say. Empty: nothing.
+func CheckMessage(set *schemas.Set, raw []byte) []inbox.FieldError {
+	err := ma2h.Check(set, raw)
+	if err == nil {
+		return nil
+	}
+	if e := protocol.FromError(err); e != nil && len(e.Details) > 0 {
+		return e.Details
+	} else if e != nil {
+		return []inbox.FieldError{{Message: e.Message}}
+	}
+	return []inbox.FieldError{{Message: err.Error()}}
+}
+
 // userName is the operator's name until the setting says otherwise.
 func userName() string {
 	if u, err := user.Current(); err == nil {

@@ -32,6 +32,7 @@ type Store interface {
 	OpenByAgent(ctx context.Context) (map[string]int, error)
 	AuditLines(ctx context.Context, limit int) ([]fleet.Audit, error)
 	Check(ctx context.Context) ([]string, error)
+	Schema(ctx context.Context) (int, error)
 	Backup(ctx context.Context, path string) error
 	Each(ctx context.Context, fn func(inbox.Item, []inbox.Entry) error) error
 }

@@ -33,7 +33,7 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 	b.Fleet.Seen(c.Agent.ID)
 	it, notModified, err := b.Inbox.Collect(ctx, id, c.Agent.ID, wait, since)
 	if ctx.Err() != nil {
-		return nil // nobody is there to answer
+		return ctx.Err() // nobody is there to answer, or the hub is stopping
 	}
 	if err != nil {
 		return err

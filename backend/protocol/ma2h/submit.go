@@ -16,6 +16,7 @@ import (
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
+	"deskbell/schemas"
 )
 
 // submit answers POST /v1/messages (MA2H §8.1).
@@ -50,22 +51,8 @@ func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Call
 // Accept stores a message of agent, strict JSON, or finds the one its key made before. Checks stand in the order in
 // which a caller is told of them; a refused message leaves nothing behind, not even its key.
 func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.Item, error) {
-	minor, err := gates(raw, agent)
+	minor, e, err := parse(b.Schemas, agent, raw)
 	if err != nil {
-		return inbox.Item{}, err
-	}
-	fields, err := b.Schemas.Validate("ma2h/message", raw)
-	if err != nil {
-		return inbox.Item{}, fmt.Errorf("message schema: %w", err)
-	}
-	if len(fields) > 0 {
-		return inbox.Item{}, schemaError(fields)
-	}
-	var e envelope
-	if err := protocol.Unmarshal(raw, &e); err != nil {
-		return inbox.Item{}, err
-	}
-	if err := checkSizes(raw, &e); err != nil {
 		return inbox.Item{}, err
 	}
 	digest, err := payloadDigest(raw)
@@ -73,8 +60,8 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 		return inbox.Item{}, invalidShape("", err.Error())
 	}
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
-	if n.Item, err = b.item(raw, &e, minor); err == nil {
-		err = b.admissible(&e, n.Item)
+	if n.Item, err = b.item(raw, e, minor); err == nil {
+		err = b.admissible(e, n.Item)
 	}
 	var it inbox.Item
 	if err != nil {
@@ -111,6 +98,32 @@ func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New,
 		return inbox.Item{}, fmt.Errorf("delivered form: %w", err)
 	}
 	return b.Mailbox.Submit(ctx, n, &e)
+}
+
+// parse checks what of a message depends on nothing but itself and its sender.
+func parse(set *schemas.Set, agent string, raw []byte) (minor int, e *envelope, err error) {
+	if minor, err = gates(raw, agent); err != nil {
+		return 0, nil, err
+	}
+	fields, err := set.Validate("ma2h/message", raw)
+	if err != nil {
+		return 0, nil, fmt.Errorf("message schema: %w", err)
+	}
+	if len(fields) > 0 {
+		return 0, nil, schemaError(fields)
+	}
+	e = new(envelope)
+	if err := protocol.Unmarshal(raw, e); err != nil {
+		return 0, nil, err
+	}
+	return minor, e, checkSizes(raw, e)
+}
+
+// Check says why a hub would refuse a message, strict JSON, whoever sends it and whenever; nil: it would not.
+func Check(set *schemas.Set, raw []byte) error {
+	sender, _ := member(mustGet(raw, "agent"), "id")
+	_, _, err := parse(set, sender, raw)
+	return err
 }
 
 func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, refused error) (inbox.Item, error) {
