@@ -38,6 +38,7 @@ type row struct {
 	Checklist    *checklistCount `json:"checklist,omitempty"`
 	WaitingNow   bool            `json:"waiting_now"`
 	Attention    string          `json:"attention,omitempty"`
+	HeldUntil    int64           `json:"held_until,omitempty"`
 	// To is set on a message between agents.
 	To []render.Span `json:"to,omitempty"`
 }
@@ -185,6 +186,9 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
 		WaitingNow: d.Inbox.WaitingNow(it.ID),
+	}
+	if it.Pending != nil {
+		r.HeldUntil = ms(it.Pending.CommitAt)
 	}
 	if it.Content.To != "" {
 		r.To = render.Visible(it.Content.To)

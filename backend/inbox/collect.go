@@ -125,6 +125,8 @@ func (in *Inbox) Mark(ctx context.Context, id string, fn func(*Marks)) (Item, er
 		fn(&it.Marks)
 		if it.Terminal() {
 			it.Marks.SnoozedUntil = time.Time{}
+		} else {
+			it.Marks.Archived = false // what still waits cannot be put away
 		}
 		if it.Marks == before {
 			return unchanged(it)
