@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -19,7 +20,7 @@ func (in *Inbox) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			in.Log.Error("sweep of due items", "err", err)
-			next = in.Now().Add(time.Second)
+			next = in.Now().Add(10 * time.Second)
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
@@ -43,25 +44,36 @@ func pause(next, now time.Time) time.Duration {
 	return min(min(max(next.Sub(now), 0), time.Minute)+time.Millisecond, time.Minute)
 }
 
-// sweep settles everything due and returns when the next thing is.
+// sweep settles everything due and returns when the next thing is. One item that cannot be settled does not keep the
+// others from it.
 func (in *Inbox) sweep(ctx context.Context) (time.Time, error) {
+	var failed []error
 	for {
 		now := in.Now()
 		ids, next, err := in.Store.Due(ctx, now, 200)
 		if err != nil || len(ids) == 0 {
-			return next, err
+			return next, errors.Join(append(failed, err)...)
 		}
+		settled := false
 		for _, id := range ids {
-			_, err := in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+			it, err := in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
 				if s := it.Marks.SnoozedUntil; !s.IsZero() && !s.After(now) {
 					it.Marks.SnoozedUntil, it.Marks.Read = time.Time{}, false
 					return Change{Item: it}, nil
 				}
 				return unchanged(it)
 			})
-			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone) {
-				return time.Time{}, err
+			switch {
+			case ctx.Err() != nil:
+				return time.Time{}, ctx.Err()
+			case err == nil:
+				settled = settled || !it.overdue(now) // what the clock left alone is due in a fraction of a millisecond
+			case !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone):
+				failed = append(failed, fmt.Errorf("%s: %w", id, err))
 			}
+		}
+		if !settled {
+			return now, errors.Join(failed...)
 		}
 	}
 }
@@ -83,6 +95,14 @@ func (in *Inbox) purge(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// List returns a page of items as they stand now: deadlines that have passed are applied first.
+func (in *Inbox) List(ctx context.Context, f Filter) ([]Listed, string, error) {
+	if _, err := in.sweep(ctx); err != nil {
+		in.Log.Error("sweep of due items", "err", err) // what is not settled now is settled when it is read
+	}
+	return in.Store.List(ctx, f)
 }
 
 // Reclassify recomputes who an agent's open items are for ("" for every agent's), after the policy or the operator's
