@@ -69,7 +69,7 @@ func openHouse(t testing.TB, options ...func(*house)) *house {
 	return h
 }
 
-func withClock(c *clock) func(*house)    { return func(h *house) { h.now = c.now } }
+func withClock(c *clock) func(*house)     { return func(h *house) { h.now = c.now } }
 func withLog(l *slog.Logger) func(*house) { return func(h *house) { h.log = l } }
 
 func (h *house) start() {

@@ -17,12 +17,9 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 	defer deadline.Stop()
 	for {
 		next := changed.next() // taken before the read: a change after it closes this very channel
-		it, err = in.own(ctx, id, agent)
+		it, err = in.Peek(ctx, id, agent)
 		if err != nil {
 			return Item{}, false, err
-		}
-		if it.Track.State == TrackExpired {
-			return Item{}, false, ErrGone
 		}
 		notModified = !since.IsZero() && !it.ChangedAt.After(since)
 		if it.Kind == Notice || (it.Terminal() && !notModified) || (!since.IsZero() && !notModified) {
@@ -41,6 +38,15 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 		it, err = in.delivered(ctx, it)
 	}
 	return it, notModified, err
+}
+
+// Peek is a look at one's own item that proves nothing about delivery. Errors: ErrNotFound, ErrGone.
+func (in *Inbox) Peek(ctx context.Context, id, agent string) (Item, error) {
+	it, err := in.own(ctx, id, agent)
+	if err == nil && it.Track.State == TrackExpired {
+		err = ErrGone
+	}
+	return it, err
 }
 
 // expiry fires just after the item's deadline; nil when it has none.

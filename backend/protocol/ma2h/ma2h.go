@@ -3,7 +3,6 @@
 package ma2h
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -89,7 +88,7 @@ func (b *Binding) Routes() []protocol.Route {
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
 // allow takes one request from an agent's budget (MA2H §8.6).
-func (b *Binding) allow(_ context.Context, agent string) error {
+func (b *Binding) allow(agent string) error {
 	if retry := b.budgets.take(agent, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 			Message: "too many messages in a minute", RetryAfter: retry}

@@ -31,10 +31,13 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 		return protocol.WriteRaw(w, http.StatusOK, operatorForm(it))
 	}
 	b.Fleet.Seen(c.Agent.ID)
-	it, notModified, err := b.Inbox.Collect(ctx, id, c.Agent.ID, wait, since)
-	if ctx.Err() != nil {
-		return nil // nobody is there to answer
+	if r.Method == http.MethodHead { // an answer that does not travel is not delivered
+		if _, err := b.Inbox.Peek(ctx, id, c.Agent.ID); err != nil {
+			return err
+		}
+		return protocol.WriteRaw(w, http.StatusOK, nil)
 	}
+	it, notModified, err := b.Inbox.Collect(ctx, id, c.Agent.ID, wait, since)
 	if err != nil {
 		return err
 	}
@@ -54,7 +57,7 @@ func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
 		wait = min(time.Duration(min(n, 3600))*time.Second, maxWait)
 	}
 	if v := q.Get("since"); v != "" { // an offset's "+" that was not escaped arrives as a space
-		if since, err = time.Parse(time.RFC3339Nano, strings.ReplaceAll(v, " ", "+")); err != nil {
+		if since, err = time.Parse(time.RFC3339Nano, strings.ToUpper(strings.ReplaceAll(v, " ", "+"))); err != nil {
 			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "since must be an RFC 3339 time")
 		}
 	}
@@ -64,19 +67,19 @@ func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
 // hubMembers are the members of a message that only the hub may write. A submitter's own are unknown fields and are
 // dropped, so that they can never pass for the hub's word (MA2H §4).
 var hubMembers = map[string]bool{
-	"id": true, "from": true, "status": true, "response": true, "delivery": true, "mailbox": true, "protocol": true,
-	"received_at": true, "answerable": true,
+	"id": true, "from": true, "status": true, "response": true, "delivery": true, "mailbox": true,
 }
 
-// privateMembers are the submitter's own: no resolver ever sees them (MA2H §9.1, §9.3).
-var privateMembers = map[string]bool{"state": true, "client_ref": true}
+// notForOperator are the members that the operator's form leaves out: the submitter's own, which no resolver ever sees
+// (MA2H §9.1, §9.3), and unknown ones by the names of what that form adds.
+var notForOperator = map[string]bool{"state": true, "client_ref": true, "protocol": true, "received_at": true}
 
 // submitterForm is the stored envelope, value for value as it was submitted, with what the hub knows of it.
 func submitterForm(it inbox.Item) []byte { return wire.Compose(form(it, nil)) }
 
 // operatorForm is the same for the operator: without what is the submitter's own, with the protocol.
 func operatorForm(it inbox.Item) []byte {
-	members := form(it, privateMembers)
+	members := form(it, notForOperator)
 	for i, m := range members {
 		if m.Name == "response" { // carries the submitter's state
 			members[i].Value, _ = wire.Without(m.Value, "state")
@@ -149,7 +152,7 @@ func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	if !c.Operator {
 		f.Agent, f.Protocol, as = c.Agent.ID, Name, submitterForm
 	}
-	page, next, err := b.Inbox.Store.List(r.Context(), f)
+	page, next, err := b.Inbox.List(r.Context(), f)
 	if err != nil {
 		return err
 	}

@@ -19,11 +19,11 @@ import (
 
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	raw, err := protocol.ReadBody(r)
-	if err != nil {
+	if err := b.allow(c.Agent.ID); err != nil {
 		return err
 	}
-	if err := b.allow(r.Context(), c.Agent.ID); err != nil {
+	raw, err := protocol.ReadBody(r)
+	if err != nil {
 		return err
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
