@@ -20,7 +20,9 @@ func (in *Inbox) Run(ctx context.Context) error {
 		}
 		if err != nil {
 			in.Log.Error("sweep of due items", "err", err)
-			next = in.Now().Add(10 * time.Second)
+			if retry := in.Now().Add(10 * time.Second); next.IsZero() || next.After(retry) {
+				next = retry
+			}
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
@@ -72,8 +74,12 @@ func (in *Inbox) sweep(ctx context.Context) (time.Time, error) {
 				failed = append(failed, fmt.Errorf("%s: %w", id, err))
 			}
 		}
-		if !settled {
-			return now, errors.Join(failed...)
+		switch {
+		case settled:
+		case len(failed) > 0:
+			return next, errors.Join(failed...)
+		default:
+			return now, nil
 		}
 	}
 }
