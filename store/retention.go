@@ -46,6 +46,10 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 				if _, err := t.update(f.n, f.it, inbox.Change{Item: it, Entry: entry}); err != nil {
 					return err
 				}
+				// Never delivered means that it will not be, either.
+				if err := t.exec(`UPDATE owed SET state = 'gave_up' WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
+					return err
+				}
 			} else if err := t.remove(f.n, f.it); err != nil {
 				return err
 			}
