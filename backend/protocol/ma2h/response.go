@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -77,7 +78,10 @@ func (b *Binding) Reply(it inbox.Item) ([]byte, *inbox.Owed, error) {
 	}
 	host, err := b.CheckURL(cb.URL)
 	if err != nil {
-		return nil, nil, fmt.Errorf("stored callback: %w", err)
+		// It passed when it was accepted. The decision stands all the same: the queue will say why it does not send.
+		if u, perr := url.Parse(cb.URL); perr == nil {
+			host = u.Host
+		}
 	}
 	now := b.now()
 	return wire.Compose(body), &inbox.Owed{Protocol: Name, Agent: it.Agent, URL: cb.URL, Host: host, State: inbox.OwedPending, Created: now, NextAt: now}, nil
