@@ -35,7 +35,7 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 		}
 	}
 	if it.Terminal() && it.Kind != Notice && !notModified {
-		it, err = in.delivered(ctx, it)
+		it, err = in.delivered(ctx, it, false)
 	}
 	return it, notModified, err
 }
@@ -57,17 +57,18 @@ func (in *Inbox) expiry(it Item) <-chan time.Time {
 	return time.After(min(it.ExpiresAt.Sub(in.Now()), 24*time.Hour) + time.Millisecond) // longer than any pull waits
 }
 
-// Delivered records that the submitter has the answer: its own pull or a 2xx to a push proves it.
+// Delivered records that the submitter has the answer, as a 2xx to a push proves.
 func (in *Inbox) Delivered(ctx context.Context, id string) error {
 	it, err := in.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	_, err = in.delivered(ctx, it)
+	_, err = in.delivered(ctx, it, true)
 	return err
 }
 
-func (in *Inbox) delivered(ctx context.Context, it Item) (Item, error) {
+// delivered stamps the track. A pull that makes the stamp shows it; to a later pull only a pushed one is news.
+func (in *Inbox) delivered(ctx context.Context, it Item, pushed bool) (Item, error) {
 	if it.Track.State != TrackNone {
 		return it, nil
 	}
@@ -76,6 +77,9 @@ func (in *Inbox) delivered(ctx context.Context, it Item) (Item, error) {
 			return unchanged(it)
 		}
 		it.Track = Track{State: TrackDelivered, DeliveredAt: now}
+		if pushed {
+			it.ChangedAt = now
+		}
 		return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, nil
 	})
 }
