@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -37,7 +38,17 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 		}
 		return protocol.WriteRaw(w, http.StatusOK, nil)
 	}
+	if wait > 0 {
+		var stop func()
+		if ctx, stop, err = b.Fleet.WhileEnrolled(ctx, c.Agent.ID); err != nil {
+			return err
+		}
+		defer stop()
+	}
 	it, notModified, err := b.Inbox.Collect(ctx, id, c.Agent.ID, wait, since)
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
 	if err != nil {
 		return err
 	}
