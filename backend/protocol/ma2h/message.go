@@ -193,16 +193,30 @@ func schemaError(fields []schemas.FieldError) *protocol.Error {
 }
 
 // Export is one message with its history, as a line of an export: without what is the submitter's own, and without
-// the content and the answer of a sensitive one (MA2H §9.6).
+// the content, the answer and the remarks of a sensitive one, or an answer of which its schema calls any part sensitive
+// (MA2H §9.6).
 func Export(it inbox.Item, history []inbox.Entry) ([]byte, error) {
 	members, err := wire.Members(operatorForm(it))
 	if err != nil {
 		return nil, fmt.Errorf("stored message %s: %w", it.ID, err)
 	}
-	if it.Content.Sensitive {
+	switch {
+	case it.Content.Sensitive:
+		history = slices.Clone(history)
+		for i := range history {
+			history[i].Note = ""
+		}
 		members = slices.DeleteFunc(members, func(m wire.Member) bool {
 			return m.Name == "body" || m.Name == "context" || m.Name == "response"
 		})
+	case it.Content.Request.SensitiveAnswer():
+		for i, m := range members {
+			if m.Name == "response" {
+				if members[i].Value, err = wire.Without(m.Value, "response.value"); err != nil {
+					return nil, fmt.Errorf("stored response of %s: %w", it.ID, err)
+				}
+			}
+		}
 	}
 	lines, err := json.Marshal(history)
 	if err != nil {
