@@ -160,6 +160,13 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Delivered:     h.inbox.Delivered,
 		Changed:       h.inbox.Moved,
 		Push: func(ctx context.Context, it inbox.Item, o inbox.Owed, now time.Time) (*http.Request, error) {
+			a, err := h.fleet.Store.Agent(ctx, o.Agent)
+			if err != nil {
+				return nil, err
+			}
+			if !a.RevokedAt.IsZero() {
+				return nil, fmt.Errorf("%w: the agent's credentials were revoked", delivery.ErrWithdrawn)
+			}
 			p, ok := pushers[o.Protocol]
 			if !ok {
 				return nil, fmt.Errorf("protocol %q cannot push", o.Protocol)

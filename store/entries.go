@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -47,14 +48,18 @@ func (t *tx) findNextDue() error {
 }
 
 // Due implements mailbox.Tx.
-func (t *tx) Due(now time.Time) (d mailbox.Due, any bool, err error) {
+func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err error) {
+	left, err := json.Marshal(append([]string{}, except...))
+	if err != nil {
+		return d, false, err
+	}
 	var kind, id string
 	var when int64
 	err = t.row(`SELECT kind, id, d FROM (
 		SELECT * FROM (SELECT 0 AS o, 'session' AS kind, id, lease_end + 1 AS d FROM sessions WHERE state = 'active' ORDER BY lease_end LIMIT 1) UNION ALL
-		SELECT * FROM (SELECT 1, 'item', id, due_at FROM items WHERE due_at > 0 ORDER BY due_at LIMIT 1) UNION ALL
+		SELECT * FROM (SELECT 1, 'item', id, due_at FROM items WHERE due_at > 0 AND id NOT IN (SELECT value FROM json_each(?1)) ORDER BY due_at LIMIT 1) UNION ALL
 		SELECT * FROM (SELECT 2, 'entry', key, due_at + 1 FROM entries WHERE live = 1 ORDER BY due_at LIMIT 1)
-		) ORDER BY d, o LIMIT 1`).Scan(&kind, &id, &when)
+		) ORDER BY d, o LIMIT 1`, string(left)).Scan(&kind, &id, &when)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return d, false, nil

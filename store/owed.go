@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -34,10 +35,15 @@ func scanOwed(row scanner) (inbox.Owed, error) {
 	return o, err
 }
 
-// OwedDue returns pushes due at or before now, the longest due first, and when the next one after that is due (zero: none).
-func (s *Store) OwedDue(ctx context.Context, now time.Time, limit int) (due []inbox.Owed, next time.Time, err error) {
+// OwedDue returns pushes due at or before now, the longest due first, and when the next one after that is due (zero:
+// none). Pushes to the hosts in except are left out.
+func (s *Store) OwedDue(ctx context.Context, now time.Time, except []string, limit int) (due []inbox.Owed, next time.Time, err error) {
+	hosts, err := json.Marshal(append([]string{}, except...))
+	if err != nil {
+		return nil, next, err
+	}
 	rows, err := s.query(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item
-		WHERE owed.state = 'pending' ORDER BY owed.next_at LIMIT ?`, limit+1)
+		WHERE owed.state = 'pending' AND owed.host NOT IN (SELECT value FROM json_each(?)) ORDER BY owed.next_at LIMIT ?`, string(hosts), limit+1)
 	if err != nil {
 		return nil, next, err
 	}

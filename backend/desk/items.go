@@ -30,7 +30,7 @@ func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 		}
 		f.Limit = n
 	}
-	page, next, err := d.Store.List(ctx, f)
+	page, next, err := d.Inbox.List(ctx, f)
 	if err != nil {
 		return err
 	}

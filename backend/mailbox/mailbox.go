@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -41,8 +42,8 @@ type Tx interface {
 	Item(id string) (inbox.Item, error)
 	PutItem(before inbox.Item, ch inbox.Change) (inbox.Item, error)
 
-	// Due returns the one thing that fell due first at or before now; false: nothing did.
-	Due(now time.Time) (Due, bool, error)
+	// Due returns the one thing that fell due first at or before now, but for the items in except; false: nothing did.
+	Due(now time.Time, except []string) (Due, bool, error)
 	// PurgeSessions forgets sessions that ended before t.
 	PurgeSessions(t time.Time) error
 	Audit(a fleet.Audit) error
@@ -119,6 +120,7 @@ type Mailbox struct {
 	Config
 	bells bells
 	due   chan struct{}
+	stuck stuck
 }
 
 // New returns a Mailbox; Run runs its clock.
@@ -181,7 +183,7 @@ func (m *Mailbox) Settle(ctx context.Context) error {
 
 func (m *Mailbox) settle(tx Tx, fx *effects, now time.Time) error {
 	for {
-		d, any, err := tx.Due(now)
+		d, any, err := tx.Due(now, m.stuck.ids(now))
 		if err != nil || !any {
 			return err
 		}
@@ -203,22 +205,62 @@ func (m *Mailbox) settle(tx Tx, fx *effects, now time.Time) error {
 			if err != nil {
 				return err
 			}
-			ch := m.Inbox.DueChange(it, now)
-			if ch == nil {
-				return errors.New("item " + it.ID + " is due and nothing is to be done")
-			}
-			if err := m.putItem(tx, fx, it, *ch); err != nil {
-				return err
+			if err := m.endItem(tx, fx, it, now); err != nil {
+				// What cannot be settled keeps nothing else from it.
+				m.Log.Error("an item that is due cannot be settled", "item", it.ID, "err", err)
+				m.stuck.add(it.ID, now)
 			}
 		}
 	}
 }
 
-// putItem writes a change of an item with its reply, and what its end hands to a mailbox.
-func (m *Mailbox) putItem(tx Tx, fx *effects, before inbox.Item, ch inbox.Change) error {
-	ch, err := m.Inbox.WithReply(before, ch)
+func (m *Mailbox) endItem(tx Tx, fx *effects, it inbox.Item, now time.Time) error {
+	ch := m.Inbox.DueChange(it, now)
+	if ch == nil {
+		return errors.New("nothing is to be done")
+	}
+	done, err := m.Inbox.WithReply(it, *ch)
 	if err != nil {
-		return err
+		return err // before anything is written
+	}
+	return m.putItem(tx, fx, it, done)
+}
+
+// stuck is the items that could not be settled, each left alone for a while. The zero value is ready.
+type stuck struct {
+	mu    sync.Mutex
+	until map[string]time.Time
+}
+
+func (s *stuck) add(id string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until == nil {
+		s.until = map[string]time.Time{}
+	}
+	s.until[id] = now.Add(10 * time.Second)
+}
+
+func (s *stuck) ids(now time.Time) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ids []string
+	for id, until := range s.until {
+		if until.After(now) {
+			ids = append(ids, id)
+		} else {
+			delete(s.until, id)
+		}
+	}
+	return ids
+}
+
+// putItem writes a change of an item with its reply, and what its end hands to a mailbox.
+func (m *Mailbox) putItem(tx Tx, fx *effects, before inbox.Item, ch inbox.Change) (err error) {
+	if ch.Item.Response == nil {
+		if ch, err = m.Inbox.WithReply(before, ch); err != nil {
+			return err
+		}
 	}
 	if ch.Item, err = tx.PutItem(before, ch); err != nil {
 		return err
@@ -348,7 +390,9 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		next := m.Store.NextDue()
 		if err != nil {
 			m.Log.Error("what fell due", "err", err)
-			next = m.Now().Add(time.Second)
+		}
+		if now := m.Now(); err != nil || (!next.IsZero() && !next.After(now)) {
+			next = now.Add(time.Second) // what could not be done now is not tried without a pause
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {

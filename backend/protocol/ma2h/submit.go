@@ -21,13 +21,17 @@ import (
 
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if err := b.allow(&b.budgets, c.Agent.ID); err != nil {
+		return err
+	}
 	raw, err := protocol.ReadBody(r)
 	if err != nil {
 		return err
 	}
-	_, addressed := wire.Get(raw, "to")
-	if err := b.allow(c.Agent.ID, addressed); err != nil {
-		return err
+	if _, addressed := wire.Get(raw, "to"); addressed {
+		if err := b.allow(&b.interAgent, c.Agent.ID); err != nil {
+			return err
+		}
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
