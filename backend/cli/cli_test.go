@@ -2,10 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
+	"deskbell/backend/config"
 	"deskbell/schemas"
 )
 
@@ -191,6 +195,36 @@ func TestExpiry(t *testing.T) {
 		if got, err := expiry(s, now); err == nil {
 			t.Errorf("expiry(%q) = %q", s, got)
 		}
+	}
+}
+
+// A command that opens the folder for a moment must not keep a hub from starting; a hub that has it for good must.
+func TestOpenHubWaitsForCommands(t *testing.T) {
+	cfg := config.Config{Data: filepath.Join(t.TempDir(), "data"), Addr: "127.0.0.1:0"}
+	log := slog.New(slog.DiscardHandler)
+	held, err := backend.Open(t.Context(), cfg, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	var other *backend.RunningError
+	if _, err := openHub(impatient, cfg, log); !errors.As(err, &other) {
+		t.Errorf("opened twice: %v", err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		hub, err := openHub(t.Context(), cfg, log)
+		if err == nil {
+			err = hub.Close()
+		}
+		opened <- err
+	}()
+	if err := held.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-opened; err != nil {
+		t.Errorf("the hub did not wait: %v", err)
 	}
 }
 

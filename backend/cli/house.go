@@ -76,7 +76,7 @@ the operator's token (operator.token). Keep that folder as safe as a password.
 
 To restore: stop the hub, put FILE in the data folder as deskbell.db, remove deskbell.db-wal and deskbell.db-shm there,
 and copy the files of FILE.secrets beside it. Without them a new operator token and signing key are made at the next
-start, agents keep their tokens, and pushed answers wait until each agent is rotated.`
+start, agents keep their tokens, and pushes to an agent fail until it is rotated.`
 
 func (a *app) backupCommand() *cobra.Command {
 	var withSecrets bool

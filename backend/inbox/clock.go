@@ -37,6 +37,12 @@ func (in *Inbox) Run(ctx context.Context) error {
 	}
 }
 
+// Settle applies what is due by now, once, where Run does not run.
+func (in *Inbox) Settle(ctx context.Context) error {
+	_, err := in.sweep(ctx)
+	return err
+}
+
 // sweep settles everything due and returns when the next thing is.
 func (in *Inbox) sweep(ctx context.Context) (time.Time, error) {
 	for {
