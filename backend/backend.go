@@ -231,6 +231,10 @@ func (h *Hub) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// Settle applies what is due by now, for one who looks at a hub that does not run: nobody is shown an open question whose
+// time is over.
+func (h *Hub) Settle(ctx context.Context) error { return h.inbox.Settle(ctx) }
+
 // Close ends the hub. What was accepted is on disk long before.
 func (h *Hub) Close() error {
 	h.mu.Lock()
