@@ -131,7 +131,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
-		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt,
+		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	h.ma2h = ma2h.New(ma2h.Config{
@@ -155,24 +155,15 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		}
 	}
 	h.queue = delivery.New(delivery.Config{
-		Store: h.store, Approved: h.approved, Now: h.now, Log: h.log,
+		Store: h.store, Push: h.push(pushers), Approved: h.approved, Delivered: h.delivered,
 		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
-		Delivered:     h.inbox.Delivered,
-		Changed:       h.inbox.Moved,
-		Push: func(ctx context.Context, it inbox.Item, o inbox.Owed, now time.Time) (*http.Request, error) {
-			a, err := h.fleet.Store.Agent(ctx, o.Agent)
-			if err != nil {
-				return nil, err
+		Changed: func(o inbox.Owed) {
+			h.inbox.Moved(o.ItemID)
+			if o.EntryKey != "" {
+				h.desk.Touch("agents")
 			}
-			if !a.RevokedAt.IsZero() {
-				return nil, fmt.Errorf("%w: the agent's credentials were revoked", delivery.ErrWithdrawn)
-			}
-			p, ok := pushers[o.Protocol]
-			if !ok {
-				return nil, fmt.Errorf("protocol %q cannot push", o.Protocol)
-			}
-			return p.Push(ctx, it, o, now)
 		},
+		Now: h.now, Log: h.log,
 	})
 	h.desk.Queue = h.queue
 	h.server = server.New(server.Config{
@@ -296,19 +287,6 @@ func (h *Hub) policy(ctx context.Context, agent string) (inbox.Policy, error) {
 		return inbox.Policy{}, nil
 	}
 	return a.Policy.Inbox(), err
-}
-
-func (h *Hub) approved(ctx context.Context, agent, host string) (bool, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if err != nil {
-		return false, err
-	}
-	for _, allowed := range a.Policy.CallbackHosts {
-		if allowed == host {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // agentChanged follows a change of an agent: who its messages are for, and what the page shows.
