@@ -62,6 +62,15 @@ func (s *Store) OwedDue(ctx context.Context, now time.Time, except []string, lim
 	return due, next, rows.Err()
 }
 
+// Owed returns one push; inbox.ErrNotFound.
+func (s *Store) Owed(ctx context.Context, id int64) (inbox.Owed, error) {
+	st, err := s.stmt(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item WHERE owed.id = ?`)
+	if err != nil {
+		return inbox.Owed{}, err
+	}
+	return scanOwed(st.QueryRowContext(ctx, id))
+}
+
 // OwedOf returns an item's push and its attempts, oldest first; inbox.ErrNotFound when it owes none.
 func (s *Store) OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error) {
 	return s.owed(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item WHERE items.id = ?`, itemID)

@@ -42,6 +42,8 @@ var ErrWithdrawn = errors.New("not sent")
 type Store interface {
 	// OwedDue leaves out pushes to the hosts in except.
 	OwedDue(ctx context.Context, now time.Time, except []string, limit int) (due []inbox.Owed, next time.Time, err error)
+	// Owed returns one push as it stands now; inbox.ErrNotFound.
+	Owed(ctx context.Context, id int64) (inbox.Owed, error)
 	Attempted(ctx context.Context, o inbox.Owed, a inbox.Attempt) error
 }
 
@@ -185,6 +187,14 @@ func (q *Queue) end(o inbox.Owed) {
 
 // attempt tries one push once and records what came of it.
 func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
+	// Read again now that nobody else attempts it: the list that named it may be older than its last attempt.
+	o, err := q.Store.Owed(ctx, o.ID)
+	if errors.Is(err, inbox.ErrNotFound) || (err == nil && (o.State != inbox.OwedPending || o.NextAt.After(q.Now()))) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
 	approved, err := q.Approved(ctx, o)
 	if err != nil {
 		return err

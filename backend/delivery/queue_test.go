@@ -74,6 +74,12 @@ func (l *ledger) Attempted(_ context.Context, o inbox.Owed, a inbox.Attempt) err
 	return nil
 }
 
+func (l *ledger) Owed(_ context.Context, id int64) (inbox.Owed, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owed[id], nil
+}
+
 func (l *ledger) state(id int64) (inbox.OwedState, []inbox.Attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,6 +267,33 @@ func TestSlowReceiverHoldsUpNobody(t *testing.T) {
 		}
 		if most > 2*perHost {
 			t.Errorf("%d pushes to two hosts at once", most)
+		}
+	})
+}
+
+// staleLedger lists what was due a moment before it is asked.
+type staleLedger struct {
+	*ledger
+	before []inbox.Owed
+}
+
+func (l *staleLedger) OwedDue(ctx context.Context, now time.Time, except []string, limit int) ([]inbox.Owed, time.Time, error) {
+	due, next, err := l.ledger.OwedDue(ctx, now, except, limit)
+	due, l.before = append(l.before, due...), due
+	return due, next, err
+}
+
+// A push that was attempted while the list of what is due was being read is not attempted a second time.
+func TestStaleListSendsNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		l.owe(1, "https://bot.example/cb")
+		sent := 0
+		q, _ := line(l, func(int64, *http.Request) (*http.Response, error) { sent++; return answer(200) })
+		q.Store = &staleLedger{ledger: l}
+		run(t, q, time.Hour)
+		if state, attempts := l.state(1); sent != 1 || state != inbox.OwedDone || len(attempts) != 1 {
+			t.Errorf("sent %d times: %s %v", sent, state, attempts)
 		}
 	})
 }
