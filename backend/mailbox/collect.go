@@ -16,20 +16,27 @@ var (
 	ErrSessionStopped = errors.New("the operator closed this session: stop, and tell a person")
 )
 
-// present checks a session that agent presents and renews it: presenting it is its client's act.
-func present(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
-	s, err := tx.Session(session)
-	if err == nil && s.Agent != agent {
-		err = fleet.ErrUnknownSession // a foreign session looks like an unknown one
+// live returns agent's own session, which must not have ended.
+func (m *Mailbox) live(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
+	s, err := m.known(tx, session)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Agent != agent:
+		return s, fleet.ErrUnknownSession // a foreign session looks like an unknown one
+	case s.Live(now):
+		return s, nil
+	case s.ByOperator:
+		return s, ErrSessionStopped
 	}
+	return s, ErrSessionGone
+}
+
+// present checks a session that agent presents and renews it: presenting it is its client's act.
+func (m *Mailbox) present(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
+	s, err := m.live(tx, agent, session, now)
 	if err != nil {
 		return s, err
-	}
-	if !s.Live(now) {
-		if s.ByOperator {
-			return s, ErrSessionStopped
-		}
-		return s, ErrSessionGone
 	}
 	s = s.Renew(now)
 	if err := tx.PutSession(s); err != nil {
@@ -82,16 +89,11 @@ func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, r
 			return err // nobody is there to take it
 		}
 		if session != "" {
-			s, err := tx.Session(session)
+			check := m.live
 			if renew {
-				s, err = present(tx, agent, session, now)
-			} else if err == nil && !s.Live(now) {
-				err = ErrSessionGone
-				if s.ByOperator {
-					err = ErrSessionStopped
-				}
+				check = m.present
 			}
-			if err != nil {
+			if _, err := check(tx, agent, session, now); err != nil {
 				return err
 			}
 		}
@@ -144,7 +146,7 @@ func (m *Mailbox) Ack(ctx context.Context, agent, session string, keys []string,
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
 		acked = 0
 		if session != "" {
-			if _, err := present(tx, agent, session, now); err != nil {
+			if _, err := m.present(tx, agent, session, now); err != nil {
 				return err
 			}
 		}

@@ -50,9 +50,9 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 		return e, err
 	}
 	if session != "" {
-		s, err := tx.Session(session)
+		s, err := m.known(tx, session)
 		switch {
-		case errors.Is(err, fleet.ErrUnknownSession), err == nil && (s.Agent != agent || m.forgotten(s)):
+		case errors.Is(err, fleet.ErrUnknownSession), err == nil && s.Agent != agent:
 			return e, ErrUnknownDestination
 		case err != nil:
 			return e, err
@@ -92,14 +92,19 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 	var fresh bool
 	var first []byte
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		own, live, err := ownSession(tx, agent, session, now)
-		if err != nil {
-			return err
+		var named error // what is wrong with the session that the message names
+		if session != "" {
+			_, named = m.live(tx, agent, session, now)
 		}
-		if own && !live {
-			if s, err := tx.Session(session); err != nil || s.ByOperator {
-				return errors.Join(err, ErrSessionStopped)
-			}
+		switch {
+		case errors.Is(named, ErrSessionStopped):
+			return named // before anything else, a retry's look for its first message included
+		case errors.Is(named, fleet.ErrUnknownSession):
+			named = inbox.Invalid("/agent/session", "no such session of this agent")
+		case errors.Is(named, ErrSessionGone):
+			named = ErrDestinationGone
+		case named != nil:
+			return named
 		}
 		if it, first, fresh, err = tx.Insert(n); err != nil {
 			return err
@@ -107,8 +112,8 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 		if !fresh && string(first) != string(n.Digest) {
 			return &inbox.ConflictError{Item: it}
 		}
-		if live {
-			if _, err := present(tx, agent, session, now); err != nil {
+		if session != "" && named == nil {
+			if _, err := m.present(tx, agent, session, now); err != nil {
 				return err
 			}
 			fx.fleet = true
@@ -117,10 +122,8 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 			return nil
 		}
 		switch {
-		case session != "" && !own:
-			return inbox.Invalid("/agent/session", "no such session of this agent")
-		case session != "" && !live:
-			return ErrDestinationGone
+		case named != nil:
+			return named
 		case e == nil:
 			fx.changes = append(fx.changes, inbox.Change{Item: it})
 			return nil
@@ -157,21 +160,10 @@ func (m *Mailbox) address(tx Tx, fx *effects, it inbox.Item, e Entry, now time.T
 	return nil
 }
 
-func ownSession(tx Tx, agent, session string, now time.Time) (own, live bool, err error) {
-	if session == "" {
-		return false, false, nil
-	}
-	s, err := tx.Session(session)
-	if errors.Is(err, fleet.ErrUnknownSession) {
-		return false, false, nil
-	}
-	return s.Agent == agent, s.Agent == agent && s.Live(now), err
-}
-
 // renew renews agent's live session as far as there is one.
 func (m *Mailbox) renew(ctx context.Context, agent, session string) {
 	err := m.do(ctx, func(tx Tx, _ *effects, now time.Time) error {
-		_, err := present(tx, agent, session, now)
+		_, err := m.present(tx, agent, session, now)
 		return err
 	})
 	if err != nil && !errors.Is(err, fleet.ErrUnknownSession) && !errors.Is(err, ErrSessionGone) && !errors.Is(err, ErrSessionStopped) && ctx.Err() == nil {
@@ -183,7 +175,7 @@ func (m *Mailbox) renew(ctx context.Context, agent, session string) {
 // Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped.
 func (m *Mailbox) Present(ctx context.Context, agent, session string) error {
 	return m.do(ctx, func(tx Tx, _ *effects, now time.Time) error {
-		_, err := present(tx, agent, session, now)
+		_, err := m.present(tx, agent, session, now)
 		return err
 	})
 }

@@ -83,13 +83,22 @@ func (m *Mailbox) forgotten(s fleet.Session) bool {
 	return s.State != fleet.SessionActive && m.Now().After(s.ClosedAt.Add(m.Limits().TerminalRetention))
 }
 
+// known returns a session inside a transaction; fleet.ErrUnknownSession, also when its retention has ended.
+func (m *Mailbox) known(tx Tx, id string) (fleet.Session, error) {
+	s, err := tx.Session(id)
+	if err == nil && m.forgotten(s) {
+		return fleet.Session{}, fleet.ErrUnknownSession
+	}
+	return s, err
+}
+
 // Close ends agent's own session; one that has ended comes back unchanged. fleet.ErrUnknownSession for any other's.
 func (m *Mailbox) Close(ctx context.Context, agent, id string) (s fleet.Session, err error) {
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		if s, err = tx.Session(id); err != nil {
+		if s, err = m.known(tx, id); err != nil {
 			return err
 		}
-		if s.Agent != agent || m.forgotten(s) {
+		if s.Agent != agent {
 			return fleet.ErrUnknownSession
 		}
 		before := s
@@ -103,11 +112,8 @@ func (m *Mailbox) Close(ctx context.Context, agent, id string) (s fleet.Session,
 // §16.4, §16.4.1). It is on record.
 func (m *Mailbox) Kill(ctx context.Context, id string) (s fleet.Session, err error) {
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		if s, err = tx.Session(id); err != nil {
+		if s, err = m.known(tx, id); err != nil {
 			return err
-		}
-		if m.forgotten(s) {
-			return fleet.ErrUnknownSession
 		}
 		before := s
 		s = s.Close(now, true)
