@@ -300,4 +300,3 @@ func TestTerminalTouchpoints(t *testing.T) {
 		t.Errorf("%s", r.body)
 	}
 }
-

@@ -3,6 +3,7 @@ package ma2h
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -141,6 +142,12 @@ func sessionResource(s fleet.Session, own bool) []byte {
 // does not exist, reads as unknown.
 func (b *Binding) presence(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	id, window := r.PathValue("id"), b.Settings.Get().Seconds(settings.Freshness)
+	if id == "" {
+		var ok bool
+		if id, ok = strings.CutSuffix(r.PathValue("path"), "/presence"); !ok {
+			return protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path")
+		}
+	}
 	p := fleet.Presence{State: fleet.Unknown}
 	if c.Operator {
 		seen, err := b.Fleet.LastSeen(r.Context(), id)
