@@ -178,10 +178,10 @@ func (t *tx) OfSession(session string) ([]mailbox.Entry, error) {
 	return scanEntries(t.rows(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.live = 1 AND entries.session <> '' AND entries.session = ? ORDER BY entries.n`, session))
 }
 
-// Depth implements mailbox.Tx.
+// Depth implements mailbox.Tx. The sessions of a principal sort between its address with "#" and with what follows "#".
 func (t *tx) Depth(from, to string) (int, error) {
 	var n int
-	err := t.row(`SELECT count(*) FROM entries WHERE live = 1 AND dest = ? AND sender = ?`, to, from).Scan(&n)
+	err := t.row(`SELECT count(*) FROM entries WHERE live = 1 AND dest = ?1 AND (sender = ?2 OR (sender > ?2 || '#' AND sender < ?2 || '$'))`, to, from).Scan(&n)
 	return n, err
 }
 

@@ -34,7 +34,7 @@ type Tx interface {
 	Claimable(agent, session string, now time.Time, limit int) ([]Entry, error)
 	// OfSession returns the live entries addressed to a session.
 	OfSession(session string) ([]Entry, error)
-	// Depth is how many live commands of one sender wait for one destination.
+	// Depth is how many live commands of one sender, in whichever session, wait for one destination.
 	Depth(from, to string) (int, error)
 
 	Insert(n inbox.New) (it inbox.Item, digest []byte, fresh bool, err error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -63,7 +64,8 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 		}
 	}
 	l := m.Limits()
-	depth, err := tx.Depth(e.From, e.To)
+	sender, _, _ := strings.Cut(e.From, "#") // its sessions share what it has
+	depth, err := tx.Depth(sender, e.To)
 	if err != nil {
 		return e, err
 	}
