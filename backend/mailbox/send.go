@@ -80,13 +80,21 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 	return e, tx.Enqueue(e)
 }
 
+// Unfit is what speaks against a new message besides its session and its destination: what is told before the session
+// is looked at, and what after it. A retry of a message that was taken is not judged again.
+type Unfit struct{ Message, Callback error }
+
 // Submit stores a message that names the submitter's session, an agent as its destination, or both. e is nil for one
 // to the person. The message and its entry are written together or not at all; a repeated key finds the first message,
-// whatever has become of session and destination since (MA2H §8.1).
+// whatever has become of session and destination since (MA2H §8.1). unfit is what else speaks against a message that
+// is new.
 //
 // Errors: *inbox.ConflictError, ErrSessionStopped, ErrDestinationGone, ErrNotEnabled, ErrUnknownDestination,
 // *inbox.InvalidError for a session that is not the submitter's, *inbox.LimitError.
-func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.Item, err error) {
+func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit) (it inbox.Item, err error) {
+	if unfit != (Unfit{}) {
+		n.MaxOpen = 0 // it is found or refused, never kept: that there is no room is not the reason
+	}
 	agent, session := n.Item.Agent, n.Item.Content.Session
 	if n.Item.ForOperator, err = m.Inbox.ForOperator(ctx, n.Item); err != nil {
 		return it, err
@@ -124,8 +132,12 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 			return nil
 		}
 		switch {
+		case unfit.Message != nil:
+			return unfit.Message
 		case named != nil:
 			return named
+		case unfit.Callback != nil:
+			return unfit.Callback
 		case e == nil:
 			fx.changes = append(fx.changes, inbox.Change{Item: it})
 			return nil
