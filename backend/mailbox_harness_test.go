@@ -309,7 +309,7 @@ func kindsOf(rows []row) string {
 // consume acknowledges and returns how many it newly did.
 func (p *peer) consume(session string, keys ...string) string {
 	p.h.t.Helper()
-	return p.call("POST", "/v1/inbox/ack"+q(session), msg{"ids": keys}).want(http.StatusOK).get("acked")
+	return p.call("POST", "/v1/inbox/ack"+q(session), msg{"ids": append([]string{}, keys...)}).want(http.StatusOK).get("acked")
 }
 
 // look is the submitter's pull, compact: status mailbox prior delivered_at acknowledged_at.

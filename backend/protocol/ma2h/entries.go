@@ -19,12 +19,20 @@ import (
 
 // drain answers GET /v1/inbox (MA2H §8.7): what the caller's own mailbox has, each entry signed afresh.
 func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if r.Method == http.MethodHead {
+		return headless()
+	}
 	ctx, q := r.Context(), r.URL.Query()
 	wait, _, err := pullQuery(q)
 	if err != nil {
 		return err
 	}
 	limit, err := b.batch(q)
+	if err != nil {
+		return err
+	}
+	// Before anything is claimed: what cannot be signed does not travel, and what does not travel is not delivered.
+	key, err := b.SigningKey(ctx, c.Agent.ID)
 	if err != nil {
 		return err
 	}
@@ -37,17 +45,23 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 		return err
 	}
 	body := []byte(`{"messages":[`)
-	for i, e := range entries {
-		row, err := b.row(ctx, e)
+	for _, e := range entries {
+		row, err := b.row(key, e)
 		if err != nil {
-			return err
+			b.Log.Error("drain", "entry", e.Key, "err", err) // the others must not wait for it
+			continue
 		}
-		if i > 0 {
+		if body[len(body)-1] != '[' {
 			body = append(body, ',')
 		}
 		body = append(body, row...)
 	}
 	return protocol.WriteRaw(w, http.StatusOK, append(body, `]}`...))
+}
+
+// headless refuses a HEAD, which would claim what then does not travel.
+func headless() error {
+	return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: GET")
 }
 
 func (b *Binding) batch(q url.Values) (int, error) {
@@ -64,13 +78,10 @@ func (b *Binding) batch(q url.Values) (int, error) {
 }
 
 // row is one entry as it is handed out: its object and a detached signature with a fresh time and nonce.
-func (b *Binding) row(ctx context.Context, e mailbox.Entry) ([]byte, error) {
-	key, err := b.SigningKey(ctx, e.Agent)
-	if err != nil {
-		return nil, err
-	}
+func (b *Binding) row(key signing.Key, e mailbox.Entry) ([]byte, error) {
 	t, jti := b.Now().Unix(), "jti_"+inbox.RandomName()
 	var header string
+	var err error
 	switch e.Kind {
 	case mailbox.Directive:
 		s, perr := signing.DirectiveOf(e.Body)
@@ -128,9 +139,16 @@ func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Cal
 
 // stream answers GET /v1/inbox/stream (MA2H §8.7.2) with server-sent events, for one hold.
 func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if r.Method == http.MethodHead {
+		return headless()
+	}
 	ctx, session := r.Context(), r.URL.Query().Get("session")
 	if session == "" {
 		return protocol.Errorf(http.StatusBadRequest, "validation_error", "a stream needs ?session=")
+	}
+	key, err := b.SigningKey(ctx, c.Agent.ID)
+	if err != nil {
+		return err
 	}
 	b.Fleet.Seen(c.Agent.ID)
 	out := http.NewResponseController(w)
@@ -146,7 +164,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
 	}
 	return b.Mailbox.Stream(ctx, c.Agent.ID, session, ready, func(e mailbox.Entry) error {
-		row, err := b.row(ctx, e)
+		row, err := b.row(key, e)
 		if err != nil {
 			b.Log.Error("stream", "entry", e.Key, "err", err)
 			return err
