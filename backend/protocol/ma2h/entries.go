@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
@@ -31,13 +32,20 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 	if err != nil {
 		return err
 	}
+	if limit == 0 {
+		wait = 0 // nothing would end the wait
+	}
+	session, err := presented(q)
+	if err != nil {
+		return err
+	}
 	// Before anything is claimed: what cannot be signed does not travel, and what does not travel is not delivered.
 	key, err := b.SigningKey(ctx, c.Agent.ID)
 	if err != nil {
 		return err
 	}
 	b.Fleet.Seen(c.Agent.ID)
-	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, q.Get("session"), limit, wait)
+	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		return err
 	}
@@ -70,11 +78,23 @@ func (b *Binding) batch(q url.Values) (int, error) {
 	if v == "" {
 		return most, nil
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return 0, protocol.Errorf(http.StatusBadRequest, "validation_error", "max must be a whole number above zero")
+	n, err := strconv.ParseUint(v, 10, 31)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return most, nil
+	case err != nil:
+		return 0, protocol.Errorf(http.StatusBadRequest, "validation_error", "max must be a whole number, not negative")
 	}
-	return min(n, most), nil
+	return min(int(n), most), nil
+}
+
+// presented returns the session that a query presents; empty: none. One without a name is none that exists.
+func presented(q url.Values) (string, error) {
+	session := q.Get("session")
+	if session == "" && q.Has("session") {
+		return "", fleet.ErrUnknownSession
+	}
+	return session, nil
 }
 
 // row is one entry as it is handed out: its object and a detached signature with a fresh time and nonce.
@@ -130,7 +150,11 @@ func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	case len(body.Note) > inbox.MaxNote:
 		return inbox.Invalid("/note", "is longer than %d bytes", inbox.MaxNote)
 	}
-	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, r.URL.Query().Get("session"), *body.IDs, body.Note)
+	session, err := presented(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, session, *body.IDs, body.Note)
 	if err != nil {
 		return err
 	}
