@@ -133,6 +133,7 @@ func (m *Mailbox) delivered(tx Tx, fx *effects, e Entry, now time.Time) error {
 		if !ok {
 			return nil
 		}
+		ch.Item.ChangedAt = now // a pull that asks what is new did not make this change itself
 		return m.putItem(tx, fx, it, ch)
 	case Directive:
 		fx.fleet = true
