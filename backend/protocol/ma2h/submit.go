@@ -207,18 +207,23 @@ func checkSizes(raw []byte, e *envelope) error {
 	if len(e.Body) > MaxBodyBytes {
 		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
 	}
-	if len(e.Context) > MaxContextParts {
+	if len(e.Context) > 0 {
+		return checkParts(mustGet(raw, "context"))
+	}
+	return nil
+}
+
+func checkParts(context []byte) error {
+	parts, err := wire.Elements(context)
+	switch {
+	case err != nil:
+		return invalidShape("/context", err.Error())
+	case len(parts) > MaxContextParts:
 		return inbox.Invalid("/context", "has more than %d parts", MaxContextParts)
 	}
-	if len(e.Context) > 0 {
-		parts, err := wire.Elements(mustGet(raw, "context"))
-		if err != nil {
-			return invalidShape("/context", err.Error())
-		}
-		for i, p := range parts {
-			if len(p) > MaxPartBytes {
-				return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
-			}
+	for i, p := range parts {
+		if len(p) > MaxPartBytes {
+			return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
 		}
 	}
 	return nil
