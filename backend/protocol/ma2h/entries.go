@@ -176,8 +176,10 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 	}
 	b.Fleet.Seen(c.Agent.ID)
 	out := http.NewResponseController(w)
+	inTime := func() { _ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) } // not every writer has deadlines
+	defer inTime()                                                                  // the end of the stream is written too
 	write := func(text string) error {
-		_ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) // not every writer has deadlines
+		inTime()
 		if _, err := w.Write([]byte(text)); err != nil {
 			return err
 		}
