@@ -261,7 +261,7 @@ func (m *Mailbox) endEntry(tx Tx, fx *effects, before, e Entry) error {
 	if e.Kind == Directive {
 		fx.fleet = true
 	}
-	if e.Kind != Message {
+	if e.Kind != Message || e.State == before.State { // what was delivered stays so when its own deadline takes it away
 		return nil
 	}
 	if err := m.track(tx, fx, e); err != nil {
@@ -280,12 +280,16 @@ func (m *Mailbox) track(tx Tx, fx *effects, e Entry) error {
 		return err
 	}
 	before, now := it, m.Now().UTC().Truncate(time.Millisecond)
+	at := now
+	if !e.EndedAt.IsZero() {
+		at = e.EndedAt
+	}
 	mb := e.Track()
 	it.Mailbox, it.ChangedAt = &mb, now
 	if it.Kind == inbox.Notice {
 		it.State = inbox.State(e.State) // its status is its mailbox track (MA2H §8.1)
 	}
-	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: now, Actor: "system:mailbox", Action: string(e.State), Note: e.Note}}
+	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: at, Actor: "system:mailbox", Action: string(e.State), Note: e.Note}}
 	if e.Undeliverable() && !it.Terminal() {
 		end, err := it.Apply(inbox.Decision{Verb: inbox.Undeliver}, inbox.Actor{Kind: inbox.System, ID: "undeliverable"}, inbox.NewOutcomeID(), e.EndedAt)
 		if err != nil {
