@@ -320,10 +320,10 @@ func TestTheFirstThingDueComesFirst(t *testing.T) {
 		t.Errorf("next due %v", next)
 	}
 	err := s.Do(t.Context(), func(tx mailbox.Tx) error {
-		if _, any, err := tx.Due(noon.Add(time.Minute)); any || err != nil {
+		if _, any, err := tx.Due(noon.Add(time.Minute), nil); any || err != nil {
 			t.Errorf("at the deadline: %v, %v", any, err)
 		}
-		d, any, err := tx.Due(noon.Add(2 * time.Hour))
+		d, any, err := tx.Due(noon.Add(2*time.Hour), nil)
 		if err != nil || !any || d.ItemID != "msg_000001" {
 			t.Errorf("after both: %+v, %v", d, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -41,15 +42,19 @@ type Tx interface {
 	Item(id string) (inbox.Item, error)
 	PutItem(before inbox.Item, ch inbox.Change) (inbox.Item, error)
 
-	// Due returns the one thing that fell due first at or before now; false: nothing did.
-	Due(now time.Time) (Due, bool, error)
+	// Due returns the one thing that fell due first at or before now, passing over those with the given keys; false:
+	// nothing did.
+	Due(now time.Time, except []string) (Due, bool, error)
+	// Try runs fn so that its failure undoes what it wrote and leaves the rest of the transaction standing.
+	Try(fn func() error) error
 	// PurgeSessions forgets sessions that ended before t.
 	PurgeSessions(t time.Time) error
 	Audit(a fleet.Audit) error
 }
 
-// Due names one thing that fell due: exactly one of its members is set.
+// Due names one thing that fell due: exactly one of its members besides the key is set.
 type Due struct {
+	Key     string // the id of the session or item, or the key of the entry
 	Session string
 	Entry   *Entry
 	ItemID  string
@@ -119,6 +124,9 @@ type Mailbox struct {
 	Config
 	bells bells
 	due   chan struct{}
+
+	mu    sync.Mutex
+	stuck map[string]bool // what fell due and could not be applied the last time
 }
 
 // New returns a Mailbox; Run runs its clock.
@@ -179,39 +187,69 @@ func (m *Mailbox) Settle(ctx context.Context) error {
 	return m.run(ctx, func(Tx, *effects, time.Time) error { return nil })
 }
 
+// settle applies what is due, first due first. One thing that cannot be applied keeps nothing else from it: it is
+// passed over, said in the log once, and tried again the next time.
 func (m *Mailbox) settle(tx Tx, fx *effects, now time.Time) error {
+	var failed []string
+	defer func() { m.nowStuck(failed) }()
 	for {
-		d, any, err := tx.Due(now)
+		d, any, err := tx.Due(now, failed)
 		if err != nil || !any {
 			return err
 		}
-		switch {
-		case d.Session != "":
-			s, err := tx.Session(d.Session)
-			if err == nil {
-				err = m.endSession(tx, fx, s, s.Lapse())
-			}
-			if err != nil {
-				return err
-			}
-		case d.Entry != nil:
-			if err := m.endEntry(tx, fx, *d.Entry, d.Entry.Due()); err != nil {
-				return err
-			}
-		default:
-			it, err := tx.Item(d.ItemID)
-			if err != nil {
-				return err
-			}
-			ch := m.Inbox.DueChange(it, now)
-			if ch == nil {
-				return errors.New("item " + it.ID + " is due and nothing is to be done")
-			}
-			if err := m.putItem(tx, fx, it, *ch); err != nil {
-				return err
+		before := *fx
+		err = tx.Try(func() error { return m.apply(tx, fx, d, now) })
+		if err != nil {
+			*fx = before
+			failed = append(failed, d.Key)
+			if !m.isStuck(d.Key) {
+				m.Log.Error("what fell due cannot be applied", "key", d.Key, "err", err)
 			}
 		}
 	}
+}
+
+func (m *Mailbox) apply(tx Tx, fx *effects, d Due, now time.Time) error {
+	switch {
+	case d.Session != "":
+		s, err := tx.Session(d.Session)
+		if err != nil {
+			return err
+		}
+		return m.endSession(tx, fx, s, s.Lapse())
+	case d.Entry != nil:
+		return m.endEntry(tx, fx, *d.Entry, d.Entry.Due())
+	}
+	it, err := tx.Item(d.ItemID)
+	if err != nil {
+		return err
+	}
+	ch := m.Inbox.DueChange(it, now)
+	if ch == nil {
+		return errors.New("it is due and nothing is to be done")
+	}
+	return m.putItem(tx, fx, it, *ch)
+}
+
+func (m *Mailbox) nowStuck(keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stuck = map[string]bool{}
+	for _, k := range keys {
+		m.stuck[k] = true
+	}
+}
+
+func (m *Mailbox) isStuck(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stuck[key]
+}
+
+func (m *Mailbox) anyStuck() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.stuck) > 0
 }
 
 // putItem writes a change of an item with its reply, and what its end hands to a mailbox.
@@ -352,6 +390,8 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		next := m.Store.NextDue()
 		if err != nil {
 			m.Log.Error("what fell due", "err", err)
+		}
+		if err != nil || m.anyStuck() {
 			next = m.Now().Add(time.Second)
 		}
 		var timer <-chan time.Time
