@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
 )
 
 // The errors of a session that is presented (MA2H §8.7.1, §16.3).
@@ -102,6 +103,20 @@ func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, r
 			return err
 		}
 		for _, e := range entries {
+			if e.Kind == Response {
+				// Its sender may have been told already that nobody ever collected the answer; that must stay true.
+				it, err := tx.Item(e.ItemID)
+				if err != nil {
+					return err
+				}
+				if it.Track.State == inbox.TrackExpired {
+					e.Live, e.State, e.EndedAt = false, Dropped, now
+					if err := tx.PutEntry(e); err != nil {
+						return err
+					}
+					continue
+				}
+			}
 			before := e
 			e = e.Claim(session, now.Add(m.Limits().Visibility), drained, now)
 			if err := tx.PutEntry(e); err != nil {
