@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver; pure Go, so that the headless binary needs no C
@@ -46,6 +47,8 @@ type Store struct {
 
 	// onCommit is told before and after every commit; only the crash test sets it.
 	onCommit func(before bool)
+
+	nextDue atomic.Int64 // when the next thing falls due, in milliseconds; 0: nothing will
 
 	reads sync.Map // query text -> *sql.Stmt
 }
@@ -171,6 +174,12 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 		}
 	}
 	return found, rows.Err()
+}
+
+// Schema is the number of the newest migration the database has.
+func (s *Store) Schema(ctx context.Context) (n int, err error) {
+	err = s.read.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&n)
+	return n, err
 }
 
 // Backup writes a consistent copy of the database to path, which must not exist.

@@ -17,6 +17,7 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 )
 
 var noon = time.Date(2026, 9, 13, 12, 0, 0, 0, time.UTC)
@@ -306,7 +307,7 @@ func TestSearchFindsWordsWhereverTheyStand(t *testing.T) {
 	}
 }
 
-func TestDueListsWhatTheClockEnds(t *testing.T) {
+func TestTheFirstThingDueComesFirst(t *testing.T) {
 	s := open(t)
 	for i, d := range []time.Duration{time.Hour, time.Minute, 0} {
 		n := newItem(i)
@@ -315,9 +316,27 @@ func TestDueListsWhatTheClockEnds(t *testing.T) {
 		}
 		insert(t, s, n)
 	}
-	ids, next, err := s.Due(t.Context(), noon.Add(time.Minute+time.Millisecond), 10)
-	if err != nil || len(ids) != 1 || ids[0] != "msg_000001" || !next.Equal(noon.Add(time.Hour+time.Millisecond)) {
-		t.Errorf("due %v, next %v, %v", ids, next, err)
+	if next := s.NextDue(); !next.Equal(noon.Add(time.Minute + time.Millisecond)) {
+		t.Errorf("next due %v", next)
+	}
+	err := s.Do(t.Context(), func(tx mailbox.Tx) error {
+		if _, any, err := tx.Due(noon.Add(time.Minute), nil); any || err != nil {
+			t.Errorf("at the deadline: %v, %v", any, err)
+		}
+		d, any, err := tx.Due(noon.Add(2*time.Hour), nil)
+		if err != nil || !any || d.ItemID != "msg_000001" {
+			t.Errorf("after both: %+v, %v", d, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Apply(t.Context(), "msg_000001", answer("res_1")); err != nil {
+		t.Fatal(err)
+	}
+	if next := s.NextDue(); !next.Equal(noon.Add(time.Hour + time.Millisecond)) {
+		t.Errorf("next due after the first ended: %v", next)
 	}
 }
 

@@ -33,6 +33,8 @@ type tx struct {
 	job   *job
 	// opened is what the jobs of the current group so far add to their agents' numbers of open items.
 	opened map[string]int
+	// dueMoved says that the current group changed when something falls due.
+	dueMoved bool
 }
 
 func (s *Store) startWriter(ctx context.Context) error {
@@ -44,7 +46,11 @@ func (s *Store) startWriter(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("database: %w", err), conn.Close())
 	}
 	s.counts = newCounter()
-	go s.runWriter(conn)
+	t := &tx{s: s, ctx: context.Background(), conn: conn, stmts: map[string]*sql.Stmt{}}
+	if err := t.findNextDue(); err != nil {
+		return errors.Join(fmt.Errorf("database: %w", err), conn.Close())
+	}
+	go s.runWriter(t)
 	return nil
 }
 
@@ -73,17 +79,16 @@ func (s *Store) do(ctx context.Context, fn func(*tx) error) error {
 	}
 }
 
-func (s *Store) runWriter(conn *sql.Conn) {
+func (s *Store) runWriter(t *tx) {
 	defer close(s.done)
-	t := &tx{s: s, ctx: context.Background(), conn: conn, stmts: map[string]*sql.Stmt{}}
 	defer func() {
 		for _, st := range t.stmts {
 			st.Close()
 		}
-		if _, err := conn.ExecContext(t.ctx, `PRAGMA optimize`); err != nil {
+		if _, err := t.conn.ExecContext(t.ctx, `PRAGMA optimize`); err != nil {
 			s.log.Warn("database optimize", "err", err)
 		}
-		if err := conn.Close(); err != nil {
+		if err := t.conn.Close(); err != nil {
 			s.log.Warn("database close", "err", err)
 		}
 	}()
@@ -114,7 +119,7 @@ func (s *Store) runWriter(conn *sql.Conn) {
 // commit runs a group of jobs in one transaction and tells each of them its own result.
 func (s *Store) commit(t *tx, group []*job) {
 	rev := s.rev
-	t.opened = map[string]int{}
+	t.opened, t.dueMoved = map[string]int{}, false
 	err := t.exec(`BEGIN IMMEDIATE`)
 	if err == nil {
 		for _, j := range group {
@@ -132,6 +137,11 @@ func (s *Store) commit(t *tx, group []*job) {
 	}
 	if s.onCommit != nil {
 		s.onCommit(false)
+	}
+	if err == nil && t.dueMoved {
+		if derr := t.findNextDue(); derr != nil {
+			s.log.Error("when something falls due next", "err", derr)
+		}
 	}
 	for _, j := range group {
 		switch {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -256,6 +257,20 @@ func (f *Fleet) Seen(id string) {
 	f.seen[id] = f.Now()
 }
 
+// LastSeen is when an agent last showed itself. ErrUnknownAgent.
+func (f *Fleet) LastSeen(ctx context.Context, id string) (time.Time, error) {
+	a, err := f.Store.Agent(ctx, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seen := f.seen[id]; seen.After(a.LastSeen) {
+		return seen, nil
+	}
+	return a.LastSeen, nil
+}
+
 // Run writes down who was seen, every few seconds and at the end, until ctx ends.
 func (f *Fleet) Run(ctx context.Context) error {
 	tick := time.NewTicker(3 * time.Second)
@@ -273,13 +288,20 @@ func (f *Fleet) Run(ctx context.Context) error {
 
 func (f *Fleet) flush(ctx context.Context) {
 	f.mu.Lock()
-	seen := f.seen
-	f.seen = nil
+	seen := maps.Clone(f.seen)
 	f.mu.Unlock()
 	if len(seen) == 0 {
 		return
 	}
 	if err := f.Store.SetSeen(ctx, seen); err != nil {
 		f.Log.Warn("last-seen times", "err", err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, at := range seen { // only now that they can be read from the store
+		if f.seen[id].Equal(at) {
+			delete(f.seen, id)
+		}
 	}
 }

@@ -20,6 +20,8 @@ type Agent struct {
 	CreatedAt time.Time
 	RevokedAt time.Time // zero: not revoked
 	LastSeen  time.Time // last authenticated pull; zero: never
+	// SessionSeen is the last activity in any session, kept when the sessions are forgotten; zero: never.
+	SessionSeen time.Time
 	// Alg is the algorithm that signs what is pushed to it, hmac-sha256 or ed25519, unless a callback names a secret.
 	Alg    string
 	Policy Policy
@@ -56,6 +58,8 @@ var (
 	ErrAgentExists  = errors.New("an agent of that id is enrolled already")
 	ErrNoPairing    = errors.New("no such pairing")
 	ErrPairingOver  = errors.New("the pairing was decided or has expired")
+	// ErrUnknownSession: there is no such session, or the caller may not know of it.
+	ErrUnknownSession = errors.New("no such session")
 )
 
 // Store keeps agents. Every method is one transaction that is durable when it returns and writes its audit line with it.

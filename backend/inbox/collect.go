@@ -13,6 +13,7 @@ import (
 func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Duration, since time.Time) (it Item, notModified bool, err error) {
 	changed, stop := in.watchers.watch(id, wait > 0)
 	defer stop()
+	var first time.Time // when it last changed, as first read: an addressed notice never ends, it moves
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
@@ -22,7 +23,11 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 			return Item{}, false, err
 		}
 		notModified = !since.IsZero() && !it.ChangedAt.After(since)
-		if it.Kind == Notice || (it.Terminal() && !notModified) || (!since.IsZero() && !notModified) {
+		if first.IsZero() {
+			first = it.ChangedAt
+		}
+		ended := it.Terminal() && (it.Mailbox == nil || it.Kind != Notice) && !notModified
+		if ended || it.ChangedAt.After(first) || (!since.IsZero() && !notModified) {
 			break
 		}
 		select {
@@ -73,15 +78,34 @@ func (in *Inbox) delivered(ctx context.Context, it Item, pushed bool) (Item, err
 		return it, nil
 	}
 	return in.apply(ctx, it.ID, func(it Item, now time.Time) (Change, error) {
-		if it.Track.State != TrackNone || !it.Terminal() {
+		ch, ok := it.Deliver(now)
+		if !ok {
 			return unchanged(it)
 		}
-		it.Track = Track{State: TrackDelivered, DeliveredAt: now}
 		if pushed {
-			it.ChangedAt = now
+			ch.Item.ChangedAt = now
 		}
-		return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, nil
+		return ch, nil
 	})
+}
+
+// Deliver is the change that the first proof of delivery makes; false: there is nothing to deliver, or it was.
+func (it Item) Deliver(now time.Time) (Change, bool) {
+	if it.Track.State != TrackNone || it.Outcome == nil {
+		return Change{}, false
+	}
+	it.Track = Track{State: TrackDelivered, DeliveredAt: now}
+	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, true
+}
+
+// Acknowledge is the change that the submitter's word makes; false: there is no delivered answer that is not
+// acknowledged yet.
+func (it Item) Acknowledge(note string, now time.Time) (Change, bool) {
+	if it.Track.State != TrackDelivered {
+		return Change{}, false
+	}
+	it.Track.State, it.Track.AckedAt, it.Track.Note, it.ChangedAt = TrackAcknowledged, now, note, now
+	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackAcknowledged), Note: note}}, true
 }
 
 // Acknowledge records the submitter's word that it has the answer. The first one stands (MA2H §14.1).
@@ -95,12 +119,11 @@ func (in *Inbox) Acknowledge(ctx context.Context, id, agent, note string) (Item,
 		return Item{}, ErrNotAcknowledgeable
 	}
 	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
-		switch it.Track.State {
-		case TrackAcknowledged:
+		if it.Track.State == TrackAcknowledged {
 			return unchanged(it)
-		case TrackDelivered:
-			it.Track.State, it.Track.AckedAt, it.Track.Note, it.ChangedAt = TrackAcknowledged, now, note, now
-			return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + agent, Action: string(TrackAcknowledged), Note: note}}, nil
+		}
+		if ch, ok := it.Acknowledge(note, now); ok {
+			return ch, nil
 		}
 		return Change{}, ErrNotAcknowledgeable
 	})
@@ -113,13 +136,15 @@ func (in *Inbox) Mark(ctx context.Context, id string, fn func(*Marks)) (Item, er
 		fn(&it.Marks)
 		if it.Terminal() {
 			it.Marks.SnoozedUntil = time.Time{}
+		} else {
+			it.Marks.Archived = false // what still waits cannot be put away
 		}
 		if it.Marks == before {
 			return unchanged(it)
 		}
 		return Change{Item: it}, nil
 	})
-	in.wake()
+	in.OnDue()
 	return it, err
 }
 

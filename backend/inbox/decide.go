@@ -47,7 +47,7 @@ func (in *Inbox) Decide(ctx context.Context, id string, d Decision) (Item, error
 		it.Pending = &PendingDecision{Decision: d, Actor: actor, CommitAt: at}
 		return Change{Item: it}, nil
 	})
-	in.wake()
+	in.OnDue()
 	if err == nil && !decided {
 		return it, &TerminalError{Item: it}
 	}

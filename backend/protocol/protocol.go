@@ -53,6 +53,8 @@ type Handler func(w http.ResponseWriter, r *http.Request, c Caller) error
 type Caller struct {
 	Operator bool
 	Agent    fleet.Agent // when not the operator; its ID is empty for anyone
+	// Token is the credential that proved the agent, for acts that must prove it again in their own transaction.
+	Token string
 }
 
 // Actor is the caller as an actor.

@@ -100,7 +100,7 @@ func (s *Server) authorize(r *http.Request, a protocol.Access) (protocol.Caller,
 	if a == protocol.OperatorOnly {
 		return protocol.Caller{}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for the operator alone")
 	}
-	return protocol.Caller{Agent: agent}, nil
+	return protocol.Caller{Agent: agent, Token: token}, nil
 }
 
 // bearer returns the credential of a request, from either header.

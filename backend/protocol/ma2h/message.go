@@ -115,10 +115,28 @@ func form(it inbox.Item, without map[string]bool) []wire.Member {
 	if it.Response != nil {
 		members = append(members, wire.Member{Name: "response", Value: it.Response})
 	}
+	if it.Mailbox != nil {
+		members = append(members, wire.Member{Name: "mailbox", Value: wire.Compose(mailboxTrack(*it.Mailbox))})
+	}
 	if d := delivery(it); d != nil {
 		members = append(members, wire.Member{Name: "delivery", Value: wire.Compose(d)})
 	}
 	return members
+}
+
+// mailboxTrack is how far an addressed message got (MA2H §14.2).
+func mailboxTrack(t inbox.Mailbox) []wire.Member {
+	m := []wire.Member{{Name: "state", Value: wire.Quote(string(t.State))}}
+	if !t.DeliveredAt.IsZero() {
+		m = append(m, wire.Member{Name: "delivered_at", Value: wire.Quote(inbox.FormatTime(t.DeliveredAt))})
+	}
+	if !t.AckedAt.IsZero() {
+		m = append(m, wire.Member{Name: "acknowledged_at", Value: wire.Quote(inbox.FormatTime(t.AckedAt))})
+	}
+	if t.Prior != "" {
+		m = append(m, wire.Member{Name: "prior", Value: wire.Quote(string(t.Prior))})
+	}
+	return m
 }
 
 // delivery is the track of the answer (MA2H §14.2); nil before there is anything to say. The word expired belongs to

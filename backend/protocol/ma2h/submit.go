@@ -11,51 +11,52 @@ import (
 	"time"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
+	"deskbell/schemas"
 )
 
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	if err := b.allow(c.Agent.ID); err != nil {
+	if err := b.allow(&b.budgets, c.Agent.ID); err != nil {
 		return err
 	}
 	raw, err := protocol.ReadBody(r)
 	if err != nil {
 		return err
 	}
+	if _, addressed := wire.Get(raw, "to"); addressed {
+		if err := b.allow(&b.interAgent, c.Agent.ID); err != nil {
+			return err
+		}
+	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{
-		"id":       it.ID,
-		"status":   string(it.State),
-		"poll_url": b.URL() + "/v1/messages/" + it.ID,
-	})
+	ack := []wire.Member{
+		{Name: "id", Value: wire.Quote(it.ID)},
+		{Name: "status", Value: wire.Quote(string(it.State))},
+		{Name: "poll_url", Value: wire.Quote(b.URL() + "/v1/messages/" + it.ID)},
+	}
+	if it.Content.To != "" {
+		p, err := b.Mailbox.Destination(r.Context(), it.Agent, it.Content.To)
+		if err != nil {
+			return err
+		}
+		ack = append(ack, wire.Member{Name: "destination", Value: wire.Compose(presenceMembers(p))})
+	}
+	return protocol.WriteRaw(w, http.StatusAccepted, wire.Compose(ack))
 }
 
 // Accept stores a message of agent, strict JSON, or finds the one its key made before. Checks stand in the order in
 // which a caller is told of them; a refused message leaves nothing behind, not even its key.
 func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.Item, error) {
-	minor, err := gates(raw, agent)
+	minor, e, err := parse(b.Schemas, agent, raw)
 	if err != nil {
-		return inbox.Item{}, err
-	}
-	fields, err := b.Schemas.Validate("ma2h/message", raw)
-	if err != nil {
-		return inbox.Item{}, fmt.Errorf("message schema: %w", err)
-	}
-	if len(fields) > 0 {
-		return inbox.Item{}, schemaError(fields)
-	}
-	var e envelope
-	if err := protocol.Unmarshal(raw, &e); err != nil {
-		return inbox.Item{}, err
-	}
-	if err := checkSizes(raw, &e); err != nil {
 		return inbox.Item{}, err
 	}
 	digest, err := payloadDigest(raw)
@@ -63,25 +64,70 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 		return inbox.Item{}, invalidShape("", err.Error())
 	}
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
-	if n.Item, err = b.item(raw, &e, minor); err == nil {
-		err = b.admissible(raw, &e, n.Item)
+	if n.Item, err = b.item(raw, e, minor); err == nil {
+		err = b.admissible(e, n.Item)
 	}
 	var it inbox.Item
 	if err != nil {
 		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
 		it, err = b.replay(ctx, agent, e.Key, digest, err)
 	} else {
+		expires := n.Item.ExpiresAt
 		if n.Item.Kind == inbox.Notice {
-			n.Item.ExpiresAt = time.Time{} // it has no effect on a notice to the person (MA2H §4)
+			n.Item.ExpiresAt = time.Time{} // it ends the delivery of a notice, never its status (MA2H §4)
 		}
 		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
-		it, _, err = b.Inbox.Submit(ctx, n)
+		it, err = b.store(ctx, raw, minor, n, expires)
 	}
 	var conflict *inbox.ConflictError
 	if errors.As(err, &conflict) {
 		err = conflictError(conflict.Item.Original, raw)
 	}
 	return it, err
+}
+
+// store writes an accepted message: to the person, or with its entry into another agent's mailbox.
+func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time) (inbox.Item, error) {
+	c := n.Item.Content
+	if c.To == "" && c.Session == "" {
+		it, _, err := b.Inbox.Submit(ctx, n)
+		return it, err
+	}
+	if c.To == "" {
+		return b.Mailbox.Submit(ctx, n, nil)
+	}
+	e := mailbox.Entry{Key: n.Item.ID, From: mailbox.Address(n.Item.Agent, c.Session), To: c.To, ExpiresAt: expires}
+	var err error
+	if e.Body, err = entryForm(raw, e.Key, e.From, minor); err != nil {
+		return inbox.Item{}, fmt.Errorf("delivered form: %w", err)
+	}
+	return b.Mailbox.Submit(ctx, n, &e)
+}
+
+// parse checks what of a message depends on nothing but itself and its sender.
+func parse(set *schemas.Set, agent string, raw []byte) (minor int, e *envelope, err error) {
+	if minor, err = gates(raw, agent); err != nil {
+		return 0, nil, err
+	}
+	fields, err := set.Validate("ma2h/message", raw)
+	if err != nil {
+		return 0, nil, fmt.Errorf("message schema: %w", err)
+	}
+	if len(fields) > 0 {
+		return 0, nil, schemaError(fields)
+	}
+	e = new(envelope)
+	if err := protocol.Unmarshal(raw, e); err != nil {
+		return 0, nil, err
+	}
+	return minor, e, checkSizes(raw, e)
+}
+
+// Check says why a hub would refuse a message, strict JSON, whoever sends it and whenever; nil: it would not.
+func Check(set *schemas.Set, raw []byte) error {
+	sender, _ := member(mustGet(raw, "agent"), "id")
+	_, _, err := parse(set, sender, raw)
+	return err
 }
 
 func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, refused error) (inbox.Item, error) {
@@ -96,20 +142,14 @@ func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, 
 }
 
 // admissible is what depends on the moment and on the operator, after shape and sizes.
-func (b *Binding) admissible(raw []byte, e *envelope, it inbox.Item) error {
+func (b *Binding) admissible(e *envelope, it inbox.Item) error {
 	if !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(it.ReceivedAt) {
 		return inbox.Invalid("/expires_at", "must lie in the future")
-	}
-	if _, ok := wire.Get(mustGet(raw, "agent"), "session"); ok {
-		return inbox.Invalid("/agent/session", "no such session of this agent")
 	}
 	if cb := e.callback(); cb != nil && cb.Mode == "push" {
 		if err := b.checkCallback(e, cb); err != nil {
 			return err
 		}
-	}
-	if _, ok := wire.Get(raw, "to"); ok {
-		return protocol.Errorf(http.StatusForbidden, "not_authorized", "messages between agents are not enabled on this hub")
 	}
 	return nil
 }
@@ -225,7 +265,7 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 		Priority: inbox.ParsePriority(e.Priority), ReceivedAt: now, ChangedAt: now, Original: raw,
 		Content: inbox.Content{
 			Body: e.Body, Project: e.Agent.Project, RunID: e.Agent.RunID, Runtime: e.Agent.Runtime, Tags: e.Tags,
-			Sensitive: e.Sensitive, LiteralResolvers: minor < 5,
+			Sensitive: e.Sensitive, LiteralResolvers: minor < 5, To: e.To, Session: e.Agent.Session,
 		},
 	}
 	if e.ExpiresAt != "" {
@@ -255,6 +295,13 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 			a.Checklist = append(a.Checklist, inbox.Check{Text: c.Text, Done: c.Done})
 		}
 		it.Content.Action, it.Content.Resolvers = a, e.Action.Resolvers
+	}
+	if e.To != "" {
+		it.Content.ToAgent, _, _ = mailbox.SplitAddress(e.To)
+		it.Mailbox = &inbox.Mailbox{State: inbox.MailboxState(mailbox.Queued)}
+		if it.Kind == inbox.Notice {
+			it.State = inbox.Queued
+		}
 	}
 	return it, nil
 }

@@ -17,18 +17,5 @@ func TestDeadlineBeyondADurationIsWaitedFor(t *testing.T) {
 			t.Error("a pull takes it for expired")
 		case <-time.After(time.Hour):
 		}
-		if d := pause(it.ExpiresAt, in.Now()); d != time.Minute {
-			t.Errorf("the sweep looks again after %v", d)
-		}
 	})
-}
-
-func TestPauseBetweenSweeps(t *testing.T) {
-	for _, c := range []struct{ ahead, want time.Duration }{
-		{-time.Hour, time.Millisecond}, {0, time.Millisecond}, {time.Second, time.Second + time.Millisecond}, {time.Hour, time.Minute},
-	} {
-		if d := pause(noon.Add(c.ahead), noon); d != c.want {
-			t.Errorf("due in %v: looks after %v, want %v", c.ahead, d, c.want)
-		}
-	}
 }
