@@ -49,17 +49,20 @@ func (t *tx) findNextDue() error {
 
 // Due implements mailbox.Tx.
 func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err error) {
-	left, err := json.Marshal(append([]string{}, except...))
+	var kind, id string
+	var when int64
+	if except == nil {
+		except = []string{}
+	}
+	passed, err := json.Marshal(except)
 	if err != nil {
 		return d, false, err
 	}
-	var kind, id string
-	var when int64
 	err = t.row(`SELECT kind, id, d FROM (
-		SELECT * FROM (SELECT 0 AS o, 'session' AS kind, id, lease_end + 1 AS d FROM sessions WHERE state = 'active' ORDER BY lease_end LIMIT 1) UNION ALL
+		SELECT * FROM (SELECT 0 AS o, 'session' AS kind, id, lease_end + 1 AS d FROM sessions WHERE state = 'active' AND id NOT IN (SELECT value FROM json_each(?1)) ORDER BY lease_end LIMIT 1) UNION ALL
 		SELECT * FROM (SELECT 1, 'item', id, due_at FROM items WHERE due_at > 0 AND id NOT IN (SELECT value FROM json_each(?1)) ORDER BY due_at LIMIT 1) UNION ALL
-		SELECT * FROM (SELECT 2, 'entry', key, due_at + 1 FROM entries WHERE live = 1 ORDER BY due_at LIMIT 1)
-		) ORDER BY d, o LIMIT 1`, string(left)).Scan(&kind, &id, &when)
+		SELECT * FROM (SELECT 2, 'entry', key, due_at + 1 FROM entries WHERE live = 1 AND 'entry ' || key NOT IN (SELECT value FROM json_each(?1)) ORDER BY due_at LIMIT 1)
+		) ORDER BY d, o LIMIT 1`, string(passed)).Scan(&kind, &id, &when)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return d, false, nil
@@ -68,12 +71,14 @@ func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err e
 	case when > ms(now):
 		return d, false, nil
 	}
+	d.Key = id
 	switch kind {
 	case "session":
 		d.Session = id
 	case "item":
 		d.ItemID = id
 	default:
+		d.Key = "entry " + id // a message and its entry have one id
 		e, err := scanEntry(t.row(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.key = ?`, id))
 		if err != nil {
 			return d, false, err
@@ -81,6 +86,20 @@ func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err e
 		d.Entry = &e
 	}
 	return d, true, nil
+}
+
+// Try implements mailbox.Tx.
+func (t *tx) Try(fn func() error) error {
+	if err := t.exec(`SAVEPOINT try`); err != nil {
+		return err
+	}
+	opened, after := len(t.job.opened), len(t.job.after)
+	err := fn()
+	if err != nil {
+		t.job.opened, t.job.after = t.job.opened[:opened], t.job.after[:after]
+		err = errors.Join(err, t.exec(`ROLLBACK TO try`))
+	}
+	return errors.Join(err, t.exec(`RELEASE try`))
 }
 
 const (
@@ -183,10 +202,10 @@ func (t *tx) OfSession(session string) ([]mailbox.Entry, error) {
 	return scanEntries(t.rows(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.live = 1 AND entries.session <> '' AND entries.session = ? ORDER BY entries.n`, session))
 }
 
-// Depth implements mailbox.Tx.
+// Depth implements mailbox.Tx. The sessions of a principal sort between its address with "#" and with what follows "#".
 func (t *tx) Depth(from, to string) (int, error) {
 	var n int
-	err := t.row(`SELECT count(*) FROM entries WHERE live = 1 AND dest = ? AND sender = ?`, to, from).Scan(&n)
+	err := t.row(`SELECT count(*) FROM entries WHERE live = 1 AND dest = ?1 AND (sender = ?2 OR (sender > ?2 || '#' AND sender < ?2 || '$'))`, to, from).Scan(&n)
 	return n, err
 }
 

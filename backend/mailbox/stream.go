@@ -21,7 +21,7 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 	l := m.Limits()
 	var hold time.Duration
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		s, err := present(tx, agent, session, now)
+		s, err := m.present(tx, agent, session, now)
 		left := s.LeaseEnd.Sub(now)
 		margin := min(max(left/4, time.Millisecond), maxMargin)
 		hold = min(l.StreamHold, left-margin)

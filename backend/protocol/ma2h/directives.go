@@ -54,7 +54,8 @@ func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		{Name: "created_at", Value: wire.Quote(inbox.FormatTime(now))},
 		{Name: "title", Value: wire.Quote(body.Title)},
 	}
-	for _, name := range []string{"body", "priority", "tags", "context", "expires_at", "sensitive"} {
+	// The last three are no directive's: they go along so that the schema refuses them, instead of being lost unsaid.
+	for _, name := range []string{"body", "priority", "tags", "context", "expires_at", "sensitive", "request", "action", "state"} {
 		if v, ok := wire.Get(raw, name); ok && string(v) != "null" {
 			m = append(m, wire.Member{Name: name, Value: v})
 		}
@@ -70,10 +71,9 @@ func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	if body.Body != nil && len(*body.Body) > MaxBodyBytes {
 		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
 	}
-	if len(body.Context) > 0 {
-		parts, err := wire.Elements(body.Context)
-		if err != nil || len(parts) > MaxContextParts || len(body.Context) > MaxContextParts*MaxPartBytes {
-			return inbox.Invalid("/context", "has more than %d parts, or is too large", MaxContextParts)
+	if len(body.Context) > 0 && string(body.Context) != "null" {
+		if err := checkParts(body.Context); err != nil {
+			return err
 		}
 	}
 	if body.ExpiresAt != nil {

@@ -92,6 +92,7 @@ func (b *Binding) Routes() []protocol.Route {
 		{Pattern: "GET /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.session},
 		{Pattern: "DELETE /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.closeSession},
 		{Pattern: "GET /v1/agents/{id}/presence", Access: protocol.AgentOrOperator, Handle: b.presence},
+		{Pattern: "GET /v1/agents/{path...}", Access: protocol.AgentOrOperator, Handle: b.presence}, // an id with a raw slash
 		{Pattern: "POST /v1/directives", Access: protocol.OperatorOnly, Handle: b.author, MaxBody: maxEnvelope},
 		{Pattern: "GET /v1/directives/{id}", Access: protocol.OperatorOnly, Handle: b.directive},
 	}
