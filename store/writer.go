@@ -14,6 +14,9 @@ var ErrClosed = errors.New("the store is closed")
 // maxGroup bounds how many callers share one commit, and so how long the last of them waits.
 const maxGroup = 256
 
+// revBlock is how many revisions one run may use; the page's numbers hold a million such runs exactly.
+const revBlock = 1 << 32
+
 // job is one caller's transaction: fn runs under a savepoint of its own inside a commit shared with others.
 type job struct {
 	fn     func(*tx) error
@@ -42,7 +45,10 @@ func (s *Store) startWriter(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	if err := conn.QueryRowContext(ctx, `SELECT coalesce(max(rev), 0) FROM (SELECT max(rev) AS rev FROM items UNION ALL SELECT CAST(value AS INTEGER) FROM settings WHERE key = 'rev')`).Scan(&s.rev); err != nil {
+	// Revisions only ever grow, also over restarts, without looking for the largest: every start sets a block of them
+	// aside that no run can use up.
+	if err := conn.QueryRowContext(ctx, `INSERT INTO settings (key, value) VALUES ('rev', ?1)
+		ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + ?1 RETURNING CAST(value AS INTEGER) - ?1`, revBlock).Scan(&s.rev); err != nil {
 		return errors.Join(fmt.Errorf("database: %w", err), conn.Close())
 	}
 	s.counts = newCounter()

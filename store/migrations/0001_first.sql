@@ -38,6 +38,7 @@ CREATE INDEX items_newest        ON items (box, ended_at DESC, n DESC) WHERE box
 CREATE INDEX items_due           ON items (due_at) WHERE due_at > 0;
 CREATE INDEX items_agent_open    ON items (agent) WHERE state = 'open';
 CREATE INDEX items_ended         ON items (ended_at) WHERE ended_at > 0;
+CREATE INDEX items_read          ON items (received_at) WHERE box = 'notices' AND is_read = 1;
 
 -- What is left of an item whose retention ended: enough to tell its submitter that it is gone.
 CREATE TABLE tombstones (
