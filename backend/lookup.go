@@ -52,7 +52,7 @@ func (h *Hub) secret(agent, ref string) (string, bool) {
 		return h.secrets.Get("secret:" + name)
 	case "agent":
 		if name == "signing" {
-			return h.secrets.Get(fleet.SigningSecretName(agent))
+			return h.fleet.SigningSecret(agent)
 		}
 	}
 	return "", false
@@ -67,7 +67,7 @@ func (h *Hub) agentKey(ctx context.Context, agent string) (signing.Key, error) {
 	if a.Alg == signing.AlgEd25519 {
 		return signing.Ed25519Key(h.signer), nil
 	}
-	secret, ok := h.secrets.Get(fleet.SigningSecretName(agent))
+	secret, ok := h.fleet.SigningSecret(agent)
 	if !ok {
 		return signing.Key{}, fmt.Errorf("the signing secret of %s is missing: rotate the agent", agent)
 	}

@@ -13,7 +13,7 @@ import (
 
 var _ fleet.Store = (*Store)(nil)
 
-const agentColumns = `id, protocol, created_at, revoked_at, last_seen, session_seen, alg, policy`
+const agentColumns = `agents.id, agents.protocol, agents.created_at, revoked_at, last_seen, session_seen, alg, policy`
 
 func scanAgent(row scanner) (fleet.Agent, error) {
 	var a fleet.Agent
@@ -134,8 +134,9 @@ func (s *Store) SetPolicy(ctx context.Context, id string, fn func(*fleet.Policy)
 	return a, err
 }
 
-const authenticate = `SELECT ` + agentColumns + ` FROM agents WHERE revoked_at = 0 AND
-	id = (SELECT agent FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?))`
+const authenticate = `SELECT ` + agentColumns + `, newest FROM agents
+	JOIN (SELECT agent, expires_at = 0 AS newest FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?)) ON agent = id
+	WHERE revoked_at = 0`
 
 // Authenticate implements fleet.Store.
 func (s *Store) Authenticate(ctx context.Context, hash []byte, now time.Time) (fleet.Agent, error) {
@@ -152,7 +153,9 @@ func (t *tx) Authenticate(hash []byte, now time.Time) (fleet.Agent, error) {
 }
 
 func proved(row scanner) (fleet.Agent, error) {
-	a, err := scanAgent(row)
+	var newest bool
+	a, err := scanAgent(withExtra{row, []any{&newest}})
+	a.Newest = newest
 	if errors.Is(err, fleet.ErrUnknownAgent) {
 		err = fleet.ErrUnknownToken
 	}

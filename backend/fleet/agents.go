@@ -113,9 +113,15 @@ func (f *Fleet) rotate(ctx context.Context, id string) (Credentials, error) {
 	if !a.RevokedAt.IsZero() {
 		return Credentials{}, ErrUnknownAgent
 	}
+	now := f.Now()
+	end := now.Add(RotationOverlap)
+	if old, ok := f.SigningSecret(id); ok {
+		if err := f.Secrets.Set(previousSecretName(id), end.UTC().Format(time.RFC3339)+" "+old); err != nil {
+			return Credentials{}, fmt.Errorf("signing secret: %w", err)
+		}
+	}
 	return f.issue(id, func(c Credentials) error {
-		now := f.Now()
-		return f.Store.Rotate(ctx, id, HashToken(c.Token), now, now.Add(RotationOverlap), f.audit("agent rotated", id))
+		return f.Store.Rotate(ctx, id, HashToken(c.Token), now, end, f.audit("agent rotated", id))
 	})
 }
 
@@ -177,7 +183,27 @@ func (f *Fleet) Authenticate(ctx context.Context, token string) (Agent, error) {
 	if token == "" {
 		return Agent{}, ErrUnknownToken
 	}
-	return f.Store.Authenticate(ctx, HashToken(token), f.Now())
+	a, err := f.Store.Authenticate(ctx, HashToken(token), f.Now())
+	if err != nil || !a.Newest {
+		return a, err
+	}
+	// Whoever shows the new token has the new secret too: the old one has signed for the last time.
+	if _, ok := f.Secrets.Get(previousSecretName(a.ID)); ok {
+		err = f.Secrets.Delete(previousSecretName(a.ID))
+	}
+	return a, err
+}
+
+// SigningSecret is what an agent is signed to with. After a rotation that is the old secret until the agent shows its
+// new token, and for RotationOverlap at most, so that what is sent meanwhile can be verified (MA2H §9.2).
+func (f *Fleet) SigningSecret(id string) (string, bool) {
+	if v, ok := f.Secrets.Get(previousSecretName(id)); ok {
+		until, secret, _ := strings.Cut(v, " ")
+		if end, err := time.Parse(time.RFC3339, until); err == nil && f.Now().Before(end) {
+			return secret, true
+		}
+	}
+	return f.Secrets.Get(SigningSecretName(id))
 }
 
 // PolicyChange is a partial policy: what is nil stays as it is.

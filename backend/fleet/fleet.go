@@ -22,6 +22,8 @@ type Agent struct {
 	LastSeen  time.Time // last authenticated pull; zero: never
 	// SessionSeen is the last activity in any session, kept when the sessions are forgotten; zero: never.
 	SessionSeen time.Time
+	// Newest says, of an agent that Authenticate returned, that it showed the newest of its tokens.
+	Newest bool
 	// Alg is the algorithm that signs what is pushed to it, hmac-sha256 or ed25519, unless a callback names a secret.
 	Alg    string
 	Policy Policy
@@ -103,6 +105,9 @@ type Secrets interface {
 
 // SigningSecretName is where an agent's signing secret is kept among the Secrets.
 func SigningSecretName(agent string) string { return "agent:" + agent }
+
+// previousSecretName is where the signing secret before a rotation is kept, after the time until which it may sign.
+func previousSecretName(agent string) string { return "agent-before:" + agent }
 
 // reserved are the namespaces of peers that other protocols enrol by themselves.
 var reserved = []string{"acs/", "map/", "pi/", "acp/"}
