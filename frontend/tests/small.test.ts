@@ -11,10 +11,11 @@ import { snoozes } from '../src/lib/snooze';
 
 describe('address', () => {
   it('goes there and back', () => {
-    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }] as const) expect(parseAddress(address(place))).toEqual(place);
+    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }, { view: 'agents', id: 'a/b#é' }, { view: 'fleet', id: 'msg_1' }, { view: 'sent', id: null }] as const) expect(parseAddress(address(place))).toEqual(place);
   });
   it('takes no nonsense', () => {
     for (const hash of ['', '#ticket=x', '#/nowhere/1']) expect(parseAddress(hash)).toBeNull();
+    expect(parseAddress('#/sent/x')).toEqual({ view: 'sent', id: null });
     expect(parseAddress('#/needs/%E0%A4%A')).toEqual({ view: 'needs', id: null });
   });
 });

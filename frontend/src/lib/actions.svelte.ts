@@ -54,9 +54,20 @@ export function search(q: string): void {
 }
 
 export function onlyAgent(agent: string | null): void {
-  if (!isBox(ui.view)) ui.view = inbox.box;
+  if (!isBox(ui.view)) {
+    ui.view = inbox.box;
+    ui.pane = 'list';
+  }
   reader.open(null);
   void inbox.show({ agent });
+}
+
+/** What one agent wrote to others. */
+export function betweenAgents(agent: string): void {
+  ui.view = 'fleet';
+  ui.pane = 'list';
+  reader.open(null);
+  void inbox.show({ box: 'fleet', q: '', scope: 'fleet', agent });
 }
 
 function move(step: number): void {

@@ -16,6 +16,7 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind'>): string {
   if (row.box === 'fleet') {
     if (row.kind === 'notice') return row.state === 'delivered' ? 'Notice, delivered' : `Notice, ${states[row.state].toLowerCase()}`;
     if (row.state === 'open') return row.kind === 'task' ? 'Task for an agent' : 'Question to an agent';
+    return trackName(row);
   }
   if (row.state !== 'open') return states[row.state];
   if (row.box === 'waiting') return 'Waiting for somebody else';
@@ -24,5 +25,8 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind'>): string {
 
 export const stateName = (s: State): string => states[s];
 
-/** The same in a list, where a notice between agents is delivered rather than a kind. */
-export const trackName = (s: State): string => (s === 'delivered' ? 'Delivered' : states[s]);
+/** The same where agents talk among themselves: a notice is delivered rather than a kind, and the hub too may cancel. */
+export function trackName(row: Pick<Row, 'state' | 'box'>): string {
+  if (row.box !== 'fleet') return states[row.state];
+  return row.state === 'delivered' ? 'Delivered' : row.state === 'cancelled' ? 'Cancelled' : states[row.state];
+}
