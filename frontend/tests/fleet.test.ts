@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.mock('../src/lib/desk.svelte', () => ({ desk: { offline: false, noticed: () => {} } }));
 
 import { faults, objections, tagList, wire, type Written } from '../src/lib/compose.svelte';
-import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
+import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
 import { recipients } from '../src/lib/recipients';
 import { defaults, readTemplates, withTemplate } from '../src/lib/templates';
 import type { FleetAgent, Presence, Session } from '../src/lib/types';
@@ -91,12 +91,17 @@ describe('the list of the fleet', () => {
     expect([here, away, revoked].map((g) => g.map((a) => a.agent_id))).toEqual([['bob', 'zoe'], ['amy'], ['gone']]);
   });
   it('finds by the name of a live session', () => expect(arranged(all, 'night bob').here.map((a) => a.agent_id)).toEqual(['bob']));
+  it('shows the sessions that match, or all where the agent does', () => {
+    const many = agent('swarm', { sessions: [session('s1', { label: [{ t: 'shard 1' }] }), session('s2', { run_id: 'r-2' }), session('s3', { state: 'closed' })] });
+    expect(['', 'swarm', 'swarm shard', 'r-2', 'x'].map((t) => matching(many, t).map((s) => s.id))).toEqual([['s1', 's2'], ['s1', 's2'], ['s1'], ['s2'], []]);
+    expect(arranged([many], 'x').here).toEqual([]);
+  });
   it('counts what waits for an agent in all its live sessions', () => {
     expect(waitingFor(all[1]!)).toBe(3);
     expect(waitingFor(agent('a', { sessions: [session('s', { state: 'closed', entries_waiting: 4 })] }))).toBe(0);
   });
   it('offers agents and their live sessions as recipients', () => {
-    expect(recipients(all, '').map((r) => r.key)).toEqual(['amy', 'bob', 's1', 'zoe']);
+    expect(recipients(all, '').map((r) => r.key)).toEqual(['bob', 's1', 'zoe', 'amy']);
     expect(recipients(all, 'nightly').map((r) => r.key)).toEqual(['bob', 's1']);
     expect(recipients(all, 'gone')).toEqual([]);
   });

@@ -1,5 +1,5 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
-import { age, left, moment } from './format';
+import { age, left, moment, plain } from './format';
 import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
 export const isLive = (s: Session): boolean => s.state === 'active';
@@ -97,11 +97,20 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
 
 export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; revoked: FleetAgent[] }
 
-/** The agents that match, by name, so that none moves when another is heard of: first those that are there. */
+const typedWords = (typed: string): string[] => typed.toLowerCase().split(/\s+/).filter(Boolean);
+const holds = (words: string[], text: string): boolean => words.every((w) => text.toLowerCase().includes(w));
+
+/** The live sessions of an agent that match: all of them where its name alone does. */
+export function matching(a: FleetAgent, typed: string): Session[] {
+  const words = typedWords(typed);
+  if (holds(words, a.agent_id)) return liveSessions(a);
+  return liveSessions(a).filter((s) => holds(words, [a.agent_id, plain(s.label), plain(s.kind), plain(s.project), s.run_id ?? '', s.id].join(' ')));
+}
+
+/** The agents that match, or have a session that does, by name, so that none moves when another is heard of: first those that are there. */
 export function arranged(agents: readonly FleetAgent[], typed: string): Arranged {
-  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const text = (a: FleetAgent) => [a.agent_id, ...liveSessions(a).flatMap((s) => [s.label, s.kind, s.project].map((t) => t?.map((x) => x.t).join('') ?? '').concat(s.run_id ?? ''))].join(' ').toLowerCase();
-  const found = agents.filter((a) => words.length === 0 || words.every((w) => text(a).includes(w)))
+  const words = typedWords(typed);
+  const found = agents.filter((a) => holds(words, a.agent_id) || matching(a, typed).length > 0)
     .sort((a, b) => a.agent_id.localeCompare(b.agent_id));
   const present = (a: FleetAgent) => a.presence.state === 'online' || liveSessions(a).length > 0;
   const alive = found.filter((a) => !a.revoked_at);
