@@ -115,6 +115,12 @@ export async function putAway(id: string, marks: Marks): Promise<void> {
   if (gone && next !== undefined && inbox.selectedId === id) reader.open(next, true);
 }
 
+/** Says that an item left the list, and offers the way back. */
+function said(id: string, archived: boolean): void {
+  if (inbox.rows.some((r) => r.id === id)) return;
+  ui.toast(archived ? 'Put away in the archive.' : 'Back from the archive.', 'plain', { label: 'Undo', run: () => void mark(id, { archived: !archived }).then(() => inbox.reload()) });
+}
+
 /** The choices as their number keys see them. A task has one: complete. */
 export function choices(d: Detail): Option[] {
   if (!d.request || d.request.mode === 'input' || !d.request.allow_respond) return [];
@@ -230,7 +236,7 @@ export function run(id: CommandId, key = ''): void {
     case 'archive':
       if (marks?.box === 'fleet') return; // what agents say to each other is a record
       if (marks?.state === 'open') ui.toast('It is still open: answer it, or snooze it with z.');
-      else if (marks) void putAway(marks.id, { archived: !marks.archived });
+      else if (marks) void putAway(marks.id, { archived: !marks.archived }).then(() => said(marks.id, !marks.archived));
       return;
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;

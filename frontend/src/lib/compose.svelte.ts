@@ -69,6 +69,8 @@ class Compose {
     if (agent !== undefined) {
       this.agent = agent;
       this.session = session ?? null;
+    } else if (this.title.trim() === '' && this.body.trim() === '') {
+      this.agent = this.session = null; // nothing was begun: it may be for anybody
     }
     this.sent = null;
     this.problems = {};
