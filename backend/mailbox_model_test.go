@@ -890,6 +890,15 @@ func (m *model) check() {
 				return fmt.Errorf("entry %s: %s prior %q live %v, want %s %q %v", e.key, got.State, got.Prior, got.Live, e.state, e.prior, e.live)
 			}
 		}
+		for _, s := range m.sessions { // and nothing waits for somebody who can never come
+			left, err := tx.OfSession(s.id)
+			if err != nil {
+				return err
+			}
+			if s.state != "active" && len(left) > 0 {
+				return fmt.Errorf("%d entries wait for a session that ended", len(left))
+			}
+		}
 		return nil
 	})
 	if err != nil {
