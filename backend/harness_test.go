@@ -166,11 +166,13 @@ func (c *client) try(ctx context.Context, method, path string, body any, header 
 	case string:
 		r = strings.NewReader(b)
 	default:
-		text, err := json.Marshal(b)
-		if err != nil {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(b); err != nil {
 			return reply{}, err
 		}
-		r = bytes.NewReader(text)
+		r = &text
 	}
 	req, err := http.NewRequestWithContext(ctx, method, c.h.hub.URL()+path, r)
 	if err != nil {

@@ -34,7 +34,8 @@ var mayImport = map[string][]string{
 	"backend/server":    {"backend/inbox", "backend/fleet", "backend/protocol"},
 	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/settings", "backend/render"},
 	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
-	"backend/cli":       {"backend", "backend/config", "backend/inbox", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
+	"backend/client":    {"backend/signing", "backend/wire", "schemas"},
+	"backend/cli":       {"backend", "backend/client", "backend/config", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
 	"backend/notify/":   {"backend/notify"},
 	"app":               {"build", "backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
 	"build":             {},                        // the icon, for the window and the tray

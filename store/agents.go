@@ -99,6 +99,10 @@ func (s *Store) Revoke(ctx context.Context, id string, now time.Time, audit flee
 		if err := t.exec(`UPDATE agents SET revoked_at = ? WHERE id = ?`, ms(now), id); err != nil {
 			return err
 		}
+		// Nor does a pairing that was approved and not fetched give any.
+		if err := t.exec(`UPDATE pairings SET state = 'refused' WHERE agent = ? AND state = 'approved'`, id); err != nil {
+			return err
+		}
 		return t.Audit(audit)
 	})
 }

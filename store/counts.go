@@ -76,7 +76,7 @@ func (s *Store) Counts(ctx context.Context) (inbox.Counts, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.boxes
-	return inbox.Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], UnreadNotices: b[unreadNotices]}, nil
+	return inbox.Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], Archive: b["archive"], Fleet: b["fleet"], UnreadNotices: b[unreadNotices]}, nil
 }
 
 func (t *tx) countBoxes() error {
@@ -87,6 +87,8 @@ func (t *tx) countBoxes() error {
 		"waiting":     `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'waiting'`,
 		"notices":     `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'notices'`,
 		"done":        `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'done'`,
+		"archive":     `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'archive'`,
+		"fleet":       `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'fleet'`,
 		unreadNotices: `SELECT count(*) FROM items WHERE box <> 'needs' AND box = 'notices' AND is_read = 0`,
 	} {
 		var n int

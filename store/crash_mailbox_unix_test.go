@@ -48,7 +48,7 @@ func boxAt(s *Store, at time.Time) crashBox {
 		CheckInput: func(_, _ json.RawMessage) []inbox.FieldError { return nil },
 		OnOwed:     func() {}, OnHand: func(string) {}, OnDue: func() {}, Log: slog.New(slog.DiscardHandler),
 		Settle: func(ctx context.Context) error { return b.box.Settle(ctx) }})
-	b.box = mailbox.New(mailbox.Config{Store: s, Inbox: b.in, Now: now, Operator: op, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
+	b.box = mailbox.New(mailbox.Config{Store: s, Inbox: b.in, Now: now, Operator: op, Webhook: func(fleet.Agent, mailbox.Entry) *inbox.Owed { return nil }, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 		Receipt: func(f mailbox.ReceiptFacts) []byte { return fmt.Appendf(nil, `{"id":%q}`, f.ID) },
 		Limits: func() mailbox.Limits {
 			return mailbox.Limits{Visibility: time.Minute, Retention: 24 * time.Hour, Window: 90 * time.Second, MinTTL: time.Minute, MaxTTL: time.Hour, MaxLive: 16,

@@ -231,3 +231,22 @@ func (s *Store) EntryOf(ctx context.Context, itemID string) (mailbox.Entry, erro
 	}
 	return scanEntry(st.QueryRowContext(ctx, itemID))
 }
+
+// WaitingEntries returns how many live entries wait for each address.
+func (s *Store) WaitingEntries(ctx context.Context) (map[string]int, error) {
+	rows, err := s.query(ctx, `SELECT agent, session, count(*) FROM entries WHERE live = 1 GROUP BY agent, session`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	waiting := map[string]int{}
+	for rows.Next() {
+		var agent, session string
+		var n int
+		if err := rows.Scan(&agent, &session, &n); err != nil {
+			return nil, err
+		}
+		waiting[mailbox.Address(agent, session)] = n
+	}
+	return waiting, rows.Err()
+}

@@ -13,8 +13,10 @@ import (
 
 var _ inbox.Store = (*Store)(nil)
 
-const itemColumns = `n, id, rev, protocol, kind, state, agent, title, priority, for_operator, received_at, expires_at, changed_at,
-	content, original, outcome, response, track, track_detail, mailbox, is_read, starred, archived, snoozed_until, pending`
+const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, items.state, items.agent, items.title, items.priority,
+	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.original,
+	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
+	items.archived, items.snoozed_until, items.pending`
 
 // scanner is a row of either kind.
 type scanner interface{ Scan(...any) error }
@@ -56,7 +58,7 @@ func endedAt(it inbox.Item) int64 {
 	case it.Outcome != nil:
 		return ms(it.Outcome.Time())
 	case it.Kind == inbox.Notice && it.Marks.Archived:
-		return ms(it.ReceivedAt)
+		return ms(it.ReceivedAt) // among what ended
 	}
 	return 0
 }

@@ -46,6 +46,10 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 				if _, err := t.update(f.n, f.it, inbox.Change{Item: it, Entry: entry}); err != nil {
 					return err
 				}
+				// Never delivered means that it will not be, either.
+				if err := t.exec(`UPDATE owed SET state = 'gave_up' WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
+					return err
+				}
 			} else if err := t.remove(f.n, f.it, before); err != nil {
 				return err
 			}
@@ -56,9 +60,9 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 	return ids, err
 }
 
-// remove deletes an item with all that belongs to it and leaves a tombstone, by the hub's clock as all is.
-func (t *tx) remove(n int64, it inbox.Item, when time.Time) error {
-	if err := t.exec(`INSERT INTO tombstones (id, agent, at) VALUES (?,?,?) ON CONFLICT DO NOTHING`, it.ID, it.Agent, ms(when)); err != nil {
+// remove deletes an item with all that belongs to it and leaves a tombstone of that time.
+func (t *tx) remove(n int64, it inbox.Item, at time.Time) error {
+	if err := t.exec(`INSERT INTO tombstones (id, agent, at) VALUES (?,?,?) ON CONFLICT DO NOTHING`, it.ID, it.Agent, ms(at)); err != nil {
 		return err
 	}
 	if err := t.exec(`DELETE FROM reindex WHERE n = ?`, n); err != nil {

@@ -176,6 +176,12 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 	return found, rows.Err()
 }
 
+// Schema is the number of the newest migration the database has.
+func (s *Store) Schema(ctx context.Context) (n int, err error) {
+	err = s.read.QueryRowContext(ctx, `PRAGMA user_version`).Scan(&n)
+	return n, err
+}
+
 // Backup writes a consistent copy of the database to path, which must not exist.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
@@ -172,6 +173,11 @@ func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		ch.InboundWebhook = new(*string)
 		if json.Unmarshal(body.Webhook, ch.InboundWebhook) != nil {
 			return inbox.Invalid("/inbound_webhook", "must be a URL, or null")
+		}
+		if url := *ch.InboundWebhook; url != nil {
+			if _, err := delivery.CheckURL(*url); err != nil {
+				return inbox.Invalid("/inbound_webhook", "%s", err)
+			}
 		}
 	}
 	a, err := d.Fleet.SetPolicy(r.Context(), r.PathValue("id"), ch)

@@ -23,12 +23,16 @@ type Store interface {
 	Count(ctx context.Context, f inbox.Filter) (int, error)
 	MarkRead(ctx context.Context, box string) (n, rev int64, err error)
 	OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error)
+	OwedOfEntry(ctx context.Context, key string) (inbox.Owed, []inbox.Attempt, error)
+	// WaitingEntries is how many live entries wait for each address.
+	WaitingEntries(ctx context.Context) (map[string]int, error)
 	OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error)
 	Redeliver(ctx context.Context, itemID string, now time.Time) error
 	HostsAwaiting(ctx context.Context) (map[string][]string, error)
 	OpenByAgent(ctx context.Context) (map[string]int, error)
 	AuditLines(ctx context.Context, limit int) ([]fleet.Audit, error)
 	Check(ctx context.Context) ([]string, error)
+	Schema(ctx context.Context) (int, error)
 	Backup(ctx context.Context, path string) error
 	Each(ctx context.Context, fn func(inbox.Item, []inbox.Entry) error) error
 }
@@ -91,6 +95,8 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /api/marks/read", d.markRead),
 		op("POST /api/practice", d.practice),
 		op("GET /api/agents", d.agents),
+		op("GET /api/fleet", d.fleetView),
+		op("GET /api/directives", d.directives),
 		op("POST /api/agents/{id}/rotate", d.rotate),
 		op("POST /api/agents/{id}/hosts", d.hosts),
 		op("POST /api/pairings/{id}", d.decidePairing),

@@ -106,26 +106,29 @@ func (d *Desk) auditLines(w http.ResponseWriter, r *http.Request, _ protocol.Cal
 // health is what `deskbell doctor` asks of a hub that runs.
 func (d *Desk) health(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx := r.Context()
+	// A damaged database must not keep the hub from saying so: what cannot be read is a problem found, not a failure.
 	problems, err := d.Store.Check(ctx)
-	if err != nil {
-		return err
+	note := func(what string, err error) {
+		if err != nil {
+			problems = append(problems, what+": "+err.Error())
+		}
 	}
+	note("check", err)
+	schema, err := d.Store.Schema(ctx)
+	note("schema", err)
 	owed, err := d.Store.OwedCounts(ctx)
-	if err != nil {
-		return err
-	}
+	note("pushes", err)
 	counts, err := d.Store.Counts(ctx)
-	if err != nil {
-		return err
-	}
+	note("messages", err)
 	hosts, err := d.Store.HostsAwaiting(ctx)
-	if err != nil {
-		return err
+	note("hosts", err)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	available, reason := d.Notifications()
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
 		"version": d.Version, "data": d.DataDir, "url": d.URL(), "dev": d.Dev, "now": ms(d.Now()),
-		"database": map[string]any{"problems": append([]string{}, problems...)},
+		"database": map[string]any{"schema": schema, "problems": append([]string{}, problems...)},
 		"pushes":   owed, "hosts_awaiting_approval": hosts,
 		"items":         map[string]int{"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done},
 		"notifications": map[string]any{"available": available, "reason": reason},

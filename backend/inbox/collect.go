@@ -18,12 +18,9 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 	defer deadline.Stop()
 	for {
 		next := changed.next() // taken before the read: a change after it closes this very channel
-		it, err = in.own(ctx, id, agent)
+		it, err = in.Peek(ctx, id, agent)
 		if err != nil {
 			return Item{}, false, err
-		}
-		if it.Track.State == TrackExpired {
-			return Item{}, false, ErrGone
 		}
 		notModified = !since.IsZero() && !it.ChangedAt.After(since)
 		if first.IsZero() {
@@ -43,9 +40,18 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 		}
 	}
 	if it.Terminal() && it.Kind != Notice && !notModified {
-		it, err = in.delivered(ctx, it)
+		it, err = in.delivered(ctx, it, false)
 	}
 	return it, notModified, err
+}
+
+// Peek is a look at one's own item that proves nothing about delivery. Errors: ErrNotFound, ErrGone.
+func (in *Inbox) Peek(ctx context.Context, id, agent string) (Item, error) {
+	it, err := in.own(ctx, id, agent)
+	if err == nil && it.Track.State == TrackExpired {
+		err = ErrGone
+	}
+	return it, err
 }
 
 // expiry fires just after the item's deadline; nil when it has none.
@@ -56,25 +62,30 @@ func (in *Inbox) expiry(it Item) <-chan time.Time {
 	return time.After(min(it.ExpiresAt.Sub(in.Now()), 24*time.Hour) + time.Millisecond) // longer than any pull waits
 }
 
-// Delivered records that the submitter has the answer: its own pull or a 2xx to a push proves it.
+// Delivered records that the submitter has the answer, as a 2xx to a push proves.
 func (in *Inbox) Delivered(ctx context.Context, id string) error {
 	it, err := in.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	_, err = in.delivered(ctx, it)
+	_, err = in.delivered(ctx, it, true)
 	return err
 }
 
-func (in *Inbox) delivered(ctx context.Context, it Item) (Item, error) {
+// delivered stamps the track. A pull that makes the stamp shows it; to a later pull only a pushed one is news.
+func (in *Inbox) delivered(ctx context.Context, it Item, pushed bool) (Item, error) {
 	if it.Track.State != TrackNone {
 		return it, nil
 	}
 	return in.apply(ctx, it.ID, func(it Item, now time.Time) (Change, error) {
-		if ch, ok := it.Deliver(now); ok {
-			return ch, nil
+		ch, ok := it.Deliver(now)
+		if !ok {
+			return unchanged(it)
 		}
-		return unchanged(it)
+		if pushed {
+			ch.Item.ChangedAt = now
+		}
+		return ch, nil
 	})
 }
 
@@ -125,6 +136,8 @@ func (in *Inbox) Mark(ctx context.Context, id string, fn func(*Marks)) (Item, er
 		fn(&it.Marks)
 		if it.Terminal() {
 			it.Marks.SnoozedUntil = time.Time{}
+		} else {
+			it.Marks.Archived = false // what still waits cannot be put away
 		}
 		if it.Marks == before {
 			return unchanged(it)

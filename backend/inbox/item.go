@@ -261,13 +261,15 @@ type Entry struct {
 // Terminal says whether the item has ended: nothing moves it any more.
 func (it Item) Terminal() bool { return it.State != Open }
 
-// Box is where the person finds the item: "needs" them, "waiting" for somebody else or for later, "notices", "done".
-// What agents say to each other is in "fleet", out of the way (MA2H §8.7.1).
+// Box is where the person finds the item: "needs" them, "waiting" for somebody else or for later, "notices", "done",
+// and "archive" for what they put away. What agents say to each other is in "fleet", out of the way (MA2H §8.7.1).
 func (it Item) Box() string {
 	switch {
 	case it.Content.To != "":
 		return "fleet"
-	case it.Kind == Notice && !it.Marks.Archived:
+	case it.Terminal() && it.Marks.Archived:
+		return "archive"
+	case it.Kind == Notice:
 		return "notices"
 	case it.Terminal():
 		return "done"

@@ -70,6 +70,9 @@ func (it Item) Apply(d Decision, actor Actor, outcomeID string, now time.Time) (
 	if it.Terminal() {
 		return Change{}, &TerminalError{Item: it}
 	}
+	if actor.Kind == Human {
+		it.Marks.Read = true
+	}
 	return it.end(out, now), nil
 }
 

@@ -6,7 +6,8 @@ import "time"
 // given up. It is a track of its own: whatever becomes of it, the decision stands and can be pulled.
 type Owed struct {
 	ID       int64
-	ItemID   string
+	ItemID   string // whose reply it is; empty for a directive
+	EntryKey string // which directive it is; empty for a reply
 	Protocol string
 	Agent    string
 	URL      string // exactly as the submitter wrote it

@@ -38,6 +38,14 @@ func (in *Inbox) purge(ctx context.Context) {
 	}
 }
 
+// List returns a page of items as they stand now: deadlines that have passed are applied first.
+func (in *Inbox) List(ctx context.Context, f Filter) ([]Listed, string, error) {
+	if err := in.Settle(ctx); err != nil {
+		return nil, "", err
+	}
+	return in.Store.List(ctx, f)
+}
+
 // Reclassify recomputes who an agent's open items are for ("" for every agent's), after the policy or the operator's
 // name changed.
 func (in *Inbox) Reclassify(ctx context.Context, agent string) error {

@@ -46,7 +46,8 @@ var ErrBadCursor = errors.New("not a cursor of this list")
 
 // Filter narrows a list. Empty fields do not.
 type Filter struct {
-	Box      string // needs, waiting, notices, done
+	Box      string // needs, waiting, notices, done, archive, fleet
+	Triage   bool   // everything but what agents say to each other
 	State    string
 	Kind     string
 	Agent    string
@@ -64,5 +65,5 @@ type Listed struct {
 
 // Counts is how many items each box holds.
 type Counts struct {
-	Needs, Waiting, Notices, Done, UnreadNotices int
+	Needs, Waiting, Notices, Done, Archive, Fleet, UnreadNotices int
 }

@@ -28,6 +28,8 @@ type Tx interface {
 	Authenticate(hash []byte, now time.Time) (fleet.Agent, error)
 
 	Enqueue(e Entry) error
+	// Owe records a directive that must be pushed.
+	Owe(o inbox.Owed) error
 	// Entry returns an entry of an agent's mailbox by its key; ErrNotFound.
 	Entry(agent, key string) (Entry, error)
 	PutEntry(e Entry) error
@@ -104,6 +106,8 @@ type Config struct {
 	Operator func() inbox.Actor
 	// Receipt writes the object of a receipt.
 	Receipt func(r ReceiptFacts) []byte
+	// Webhook is what a directive to an agent owes to the agent's webhook; nil: nothing.
+	Webhook func(a fleet.Agent, e Entry) *inbox.Owed
 	// OnChange is called after something about sessions, stops or directives changed.
 	OnChange func()
 	Log      *slog.Logger
@@ -137,6 +141,7 @@ type effects struct {
 	changes []inbox.Change
 	bells   []string // agents whose mailbox has something new
 	fleet   bool     // sessions or directives moved
+	owes    bool     // something must be pushed
 }
 
 // do runs fn after everything that was due before now, and tells afterwards. What was due is applied for good even
@@ -174,6 +179,9 @@ func (m *Mailbox) tell(fx effects) {
 	}
 	if fx.fleet {
 		m.OnChange()
+	}
+	if fx.owes {
+		m.Inbox.OnOwed()
 	}
 	m.Wake()
 }

@@ -30,10 +30,36 @@ func (m *Mailbox) Author(ctx context.Context, e Entry) (Entry, error) {
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) (err error) {
 		e.Kind = Directive
 		fx.fleet = true
-		e, err = m.enqueue(tx, fx, e, true, now)
-		return err
+		if e, err = m.enqueue(tx, fx, e, true, now); err != nil {
+			return err
+		}
+		a, err := tx.Agent(e.Agent)
+		if err != nil {
+			return err
+		}
+		if owed := m.Webhook(a, e); owed != nil {
+			fx.owes = true
+			return tx.Owe(*owed)
+		}
+		return nil
 	})
 	return e, err
+}
+
+// Webhooked records that a directive's push was received: it is delivered and stays to be drained until it is
+// acknowledged (MA2H §8.7).
+func (m *Mailbox) Webhooked(ctx context.Context, agent, key string) error {
+	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
+		e, err := tx.Entry(agent, key)
+		if errors.Is(err, ErrNotFound) || (err == nil && !e.Live) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fx.fleet = true
+		return tx.PutEntry(e.Claim(e.ClaimedBy, e.InvisibleUntil, true, now))
+	})
 }
 
 // enqueue judges where a command goes and puts it there. sees says that the sender may know whether a session of the

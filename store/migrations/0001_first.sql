@@ -58,10 +58,11 @@ CREATE TABLE history (
   PRIMARY KEY (item, seq)
 ) STRICT, WITHOUT ROWID;
 
--- Replies that must be pushed, and every attempt at it.
+-- What must be pushed, and every attempt at it: the reply of an item, or a directive.
 CREATE TABLE owed (
   id       INTEGER PRIMARY KEY,
-  item     INTEGER NOT NULL UNIQUE REFERENCES items (n) ON DELETE CASCADE,
+  item     INTEGER UNIQUE REFERENCES items (n) ON DELETE CASCADE,
+  entry    TEXT UNIQUE REFERENCES entries (key) ON DELETE CASCADE,
   protocol TEXT NOT NULL,
   agent    TEXT NOT NULL,
   url      TEXT NOT NULL,
@@ -69,7 +70,8 @@ CREATE TABLE owed (
   state    TEXT NOT NULL,
   attempts INTEGER NOT NULL,
   created  INTEGER NOT NULL,
-  next_at  INTEGER NOT NULL
+  next_at  INTEGER NOT NULL,
+  CHECK ((item IS NULL) <> (entry IS NULL))
 ) STRICT;
 CREATE INDEX owed_due ON owed (next_at) WHERE state = 'pending';
 CREATE INDEX owed_waiting ON owed (agent, host) WHERE state = 'waiting_approval';

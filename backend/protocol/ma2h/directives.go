@@ -1,7 +1,10 @@
 package ma2h
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -126,6 +130,30 @@ func directiveForm(e mailbox.Entry) []byte {
 		stamp("expired_at", e.EndedAt)
 	}
 	return wire.Compose(append(members, wire.Member{Name: "delivery", Value: wire.Compose(d)}))
+}
+
+// PushDirective is one attempt's request to an agent's webhook: the bare directive, signed afresh (MA2H §8.7, §9.7).
+func (b *Binding) PushDirective(ctx context.Context, e mailbox.Entry, owed inbox.Owed, now time.Time) (*http.Request, error) {
+	key, err := b.SigningKey(ctx, e.Agent)
+	if err != nil {
+		return nil, err
+	}
+	s, err := signing.DirectiveOf(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	header, err := s.Sign(key, now.Unix(), "jti_"+inbox.RandomName())
+	if err != nil {
+		return nil, fmt.Errorf("signature: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, owed.URL, bytes.NewReader(e.Body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Deskbell")
+	req.Header.Set(signing.HeaderName, header)
+	return req, nil
 }
 
 func number(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

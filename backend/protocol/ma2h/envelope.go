@@ -179,13 +179,13 @@ func gates(raw []byte, principal string) (minorNumber int, err error) {
 
 // checkAsk applies the rules of an ask that no schema can say, at every minor (MA2H §5.2, §7).
 func checkAsk(req []byte) error {
-	mode, ok := member(req, "mode")
-	if !ok {
-		return nil
-	}
 	values, listed, err := optionValues(req)
 	if err != nil {
 		return err
+	}
+	mode, ok := member(req, "mode")
+	if !ok {
+		return nil
 	}
 	def, hasDefault := wire.Get(req, "default_on_expire")
 	hasDefault = hasDefault && string(def) != "null"

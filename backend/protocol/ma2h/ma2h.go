@@ -101,14 +101,9 @@ func (b *Binding) Routes() []protocol.Route {
 // Now, to the millisecond that rows and wire times have.
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
-// allow takes one message from an agent's budget, and one to another agent from that budget too (MA2H §8.6).
-func (b *Binding) allow(agent string, addressed bool) error {
-	perMinute := b.Settings.Get().Int(settings.RequestsPerMinute)
-	retry := b.budgets.take(agent, perMinute, b.Now())
-	if addressed {
-		retry = max(retry, b.interAgent.take(agent, perMinute, b.Now()))
-	}
-	if retry > 0 {
+// allow takes one message from an agent's budget (MA2H §8.6).
+func (b *Binding) allow(of *budgets, agent string) error {
+	if retry := of.take(agent, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 			Message: "too many messages in a minute", RetryAfter: retry}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -80,7 +81,10 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	if cb := env.callback(); cb != nil && cb.Mode == "push" {
 		host, err := b.CheckURL(cb.URL)
 		if err != nil {
-			return inbox.Reply{}, fmt.Errorf("stored callback: %w", err)
+			// It passed when it was accepted. The decision stands all the same: the queue will say why it does not send.
+			if u, perr := url.Parse(cb.URL); perr == nil {
+				host = u.Host
+			}
 		}
 		reply.Push = &inbox.Owed{Protocol: Name, Agent: it.Agent, URL: cb.URL, Host: host, State: inbox.OwedPending, Created: now, NextAt: now}
 	}

@@ -17,17 +17,22 @@ import (
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
+	"deskbell/schemas"
 )
 
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if err := b.allow(&b.budgets, c.Agent.ID); err != nil {
+		return err
+	}
 	raw, err := protocol.ReadBody(r)
 	if err != nil {
 		return err
 	}
-	_, addressed := wire.Get(raw, "to")
-	if err := b.allow(c.Agent.ID, addressed); err != nil {
-		return err
+	if _, addressed := wire.Get(raw, "to"); addressed {
+		if err := b.allow(&b.interAgent, c.Agent.ID); err != nil {
+			return err
+		}
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
@@ -51,22 +56,8 @@ func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Call
 // Accept stores a message of agent, strict JSON, or finds the one its key made before. Checks stand in the order in
 // which a caller is told of them; a refused message leaves nothing behind, not even its key.
 func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.Item, error) {
-	minor, err := gates(raw, agent)
+	minor, e, err := parse(b.Schemas, agent, raw)
 	if err != nil {
-		return inbox.Item{}, err
-	}
-	fields, err := b.Schemas.Validate("ma2h/message", raw)
-	if err != nil {
-		return inbox.Item{}, fmt.Errorf("message schema: %w", err)
-	}
-	if len(fields) > 0 {
-		return inbox.Item{}, schemaError(fields)
-	}
-	var e envelope
-	if err := protocol.Unmarshal(raw, &e); err != nil {
-		return inbox.Item{}, err
-	}
-	if err := checkSizes(raw, &e); err != nil {
 		return inbox.Item{}, err
 	}
 	digest, err := payloadDigest(raw)
@@ -75,12 +66,12 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 	}
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
 	var unfit mailbox.Unfit
-	n.Item, unfit.Message = b.item(raw, &e, minor)
+	n.Item, unfit.Message = b.item(raw, e, minor)
 	if unfit.Message == nil && !n.Item.ExpiresAt.IsZero() && !n.Item.ExpiresAt.After(n.Item.ReceivedAt) {
 		unfit.Message = inbox.Invalid("/expires_at", "must lie in the future")
 	}
 	if cb := e.callback(); cb != nil && cb.Mode == "push" {
-		unfit.Callback = b.checkCallback(&e, cb)
+		unfit.Callback = b.checkCallback(e, cb)
 	}
 	expires := n.Item.ExpiresAt
 	if n.Item.Kind == inbox.Notice {
@@ -115,6 +106,32 @@ func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New,
 		return inbox.Item{}, fmt.Errorf("delivered form: %w", err)
 	}
 	return b.Mailbox.Submit(ctx, n, &e, unfit)
+}
+
+// parse checks what of a message depends on nothing but itself and its sender.
+func parse(set *schemas.Set, agent string, raw []byte) (minor int, e *envelope, err error) {
+	if minor, err = gates(raw, agent); err != nil {
+		return 0, nil, err
+	}
+	fields, err := set.Validate("ma2h/message", raw)
+	if err != nil {
+		return 0, nil, fmt.Errorf("message schema: %w", err)
+	}
+	if len(fields) > 0 {
+		return 0, nil, schemaError(fields)
+	}
+	e = new(envelope)
+	if err := protocol.Unmarshal(raw, e); err != nil {
+		return 0, nil, err
+	}
+	return minor, e, checkSizes(raw, e)
+}
+
+// Check says why a hub would refuse a message, strict JSON, whoever sends it and whenever; nil: it would not.
+func Check(set *schemas.Set, raw []byte) error {
+	sender, _ := member(mustGet(raw, "agent"), "id")
+	_, _, err := parse(set, sender, raw)
+	return err
 }
 
 func (b *Binding) replay(ctx context.Context, n inbox.New, refused error) (inbox.Item, error) {

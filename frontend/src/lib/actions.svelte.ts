@@ -1,8 +1,10 @@
 // What each command does. Every one acts on the selected id, or on nothing.
-import { api, Refused, type Marks } from './api';
+import { flushSync } from 'svelte';
+import { api, quit, Refused, type Marks } from './api';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
+import { plain } from './format';
 import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
@@ -63,6 +65,7 @@ export async function mark(id: string, marks: Marks): Promise<void> {
 export async function putAway(id: string, marks: Marks): Promise<void> {
   const next = inbox.selectedId === id ? (after(inbox.rows, inbox.index)?.id ?? null) : undefined;
   await mark(id, marks);
+  if (inbox.rows.some((r) => r.id === id)) await inbox.reload(); // the hub says where it belongs now
   const gone = !inbox.rows.some((r) => r.id === id);
   if (gone && next !== undefined && inbox.selectedId === id) reader.open(next, true);
 }
@@ -76,7 +79,7 @@ export function choices(d: Detail): Option[] {
 }
 
 export function choose(d: Detail, option: Option): void {
-  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${option.label.map((s) => s.t).join('')}”`);
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`);
 }
 
 function chooseByKey(n: number): void {
@@ -112,6 +115,7 @@ export function edit(editor: Editor): void {
   if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());
   draft.editor = editor;
   ui.pane = 'item';
+  flushSync(); // the next key must already land in the editor
 }
 
 export function decline(d: Detail): void {
@@ -176,16 +180,21 @@ export function run(id: CommandId, key = ''): void {
     case 'undo': { const last = decisions.held.at(-1); if (last) void decisions.undo(last.id); return; }
     case 'star': if (marks) void mark(marks.id, { starred: !marks.starred }); return;
     case 'snooze': if (marks) ui.overlay = 'snooze'; return;
-    case 'archive': if (marks) void putAway(marks.id, { archived: !marks.archived }); return;
+    case 'archive':
+      if (marks?.state === 'open') ui.toast('It is still open: answer it, or snooze it with z.');
+      else if (marks) void putAway(marks.id, { archived: !marks.archived });
+      return;
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
     case 'search': {
       if (!isBox(ui.view)) go('needs');
       ui.pane = 'list';
-      setTimeout(() => document.querySelector<HTMLInputElement>('[data-search] input')?.focus());
+      flushSync(); // the next key must already land in the field
+      document.querySelector<HTMLInputElement>('[data-search] input')?.select();
       return;
     }
     case 'help': case 'palette': ui.overlay = ui.overlay === id ? null : id; return;
+    case 'quit': return quit();
     case 'theme': return prefs.set({ theme: prefs.dark ? 'light' : 'dark' });
     case 'density': return prefs.set({ density: prefs.density === 'compact' ? 'comfortable' : 'compact' });
   }

@@ -15,10 +15,15 @@ export interface ItemPage { rows: Row[]; next_cursor?: string; total: number }
 export type Settings = Record<string, unknown>;
 export type Policy = AgentView['policy'];
 
-interface WailsDesktop { OpenExternal(url: string): Promise<void> }
+interface WailsDesktop {
+  OpenExternal(url: string): Promise<void>;
+  OpenItemOnStart?(): Promise<string>;
+  SetBadge?(n: number): Promise<void>;
+}
 interface WailsRuntime {
   EventsOn(name: string, cb: (data: unknown) => void): (() => void) | void;
-  WindowSetTitle?(title: string): void;
+  ClipboardSetText?(text: string): Promise<boolean>;
+  EventsEmit?(name: string, ...data: unknown[]): void;
 }
 declare global {
   interface Window { go?: { app?: { Desktop?: WailsDesktop } }; runtime?: WailsRuntime }
@@ -127,9 +132,34 @@ export function listen(onChanged: (c: Changed) => void, onOpen: () => void, onDo
   return () => source.close();
 }
 
-/** In the window, a notification that was clicked asks for its item. */
+/** In the window, a notification or a link of the system may ask for an item, now or before the page was there. */
 export function listenOpen(onOpen: (id: string) => void): void {
-  if (inWindow()) window.runtime?.EventsOn('open', (id) => { if (typeof id === 'string') onOpen(id); });
+  if (!inWindow()) return;
+  const open = (id: unknown) => { if (typeof id === 'string' && id !== '') onOpen(id); };
+  window.runtime?.EventsOn('open-item', open);
+  void window.go?.app?.Desktop?.OpenItemOnStart?.().then(open, () => undefined);
+}
+
+/** Tells the window what it cannot see by itself: that the page was painted, and whether it has the focus. */
+export function tellWindow(): void {
+  if (!inWindow()) return;
+  const emit = (name: string, ...data: unknown[]) => window.runtime?.EventsEmit?.(name, ...data);
+  for (const name of ['focus', 'blur']) window.addEventListener(name, () => emit('focus', document.hasFocus()));
+  requestAnimationFrame(() => requestAnimationFrame(() => emit('painted')));
+}
+
+/** Ends the program, where the page is in its window. */
+export function quit(): void {
+  if (inWindow()) window.runtime?.EventsEmit?.('quit');
+}
+
+/** Puts a text on the clipboard; rejects where there is none. */
+export async function copyText(text: string): Promise<void> {
+  if (inWindow() && window.runtime?.ClipboardSetText) {
+    if (await window.runtime.ClipboardSetText(text)) return;
+    throw new Error('The window gave no clipboard.');
+  }
+  await navigator.clipboard.writeText(text);
 }
 
 export function openExternal(url: string): void {
@@ -138,7 +168,8 @@ export function openExternal(url: string): void {
   else window.open(url, '_blank', 'noopener,noreferrer');
 }
 
-export function setTitle(title: string): void {
+/** Says how many items need the person, where it can be seen from outside. */
+export function setBadge(needs: number, title: string): void {
   document.title = title;
-  if (inWindow()) window.runtime?.WindowSetTitle?.(title);
+  void window.go?.app?.Desktop?.SetBadge?.(needs);
 }

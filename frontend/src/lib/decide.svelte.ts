@@ -2,6 +2,7 @@
 import { api, Refused, type ResolveBody } from './api';
 import { desk } from './desk.svelte';
 import { drafts } from './drafts.svelte';
+import { plain } from './format';
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
 import type { Detail } from './types';
@@ -49,7 +50,7 @@ class Decisions {
       this.held = [...this.held.filter((h) => h.id !== detail.id),
         { id: detail.id, title: detail.title, said, until: detail.held_decision.commit_at }];
     } else {
-      ui.toast(`${said}: ${detail.title.map((s) => s.t).join('')}`, 'plain', { label: 'Show', run: () => reader.open(detail.id) });
+      if (!ui.firstRun) ui.toast(`${said}: ${plain(detail.title)}`, 'plain', { label: 'Show', run: () => void desk.openItem(detail.id) });
     }
     ui.say(said);
     if (!ui.firstRun && mine) {
@@ -60,6 +61,7 @@ class Decisions {
       });
     }
     inbox.patch(detail);
+    if (detail.unread) void api.mark(detail.id, { read: true }).then((row) => inbox.patch(row), () => undefined); // what was decided was read
     void desk.refreshState();
   }
 

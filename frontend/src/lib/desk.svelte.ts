@@ -1,6 +1,6 @@
 // The link to the hub: signed in or not, live or not, and what to fetch when something changed.
-import { api, listen, listenOpen, Refused, setTitle, type Changed } from './api';
-import { windowTitle } from './format';
+import { api, listen, listenOpen, Refused, setBadge, tellWindow, type Changed } from './api';
+import { plain, windowTitle } from './format';
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
 import type { DeskState } from './types';
@@ -32,13 +32,27 @@ class Desk {
   }
 
   async start(): Promise<void> {
-    listenOpen((id) => { ui.view = 'needs'; ui.pane = 'item'; reader.open(id); });
+    tellWindow();
+    listenOpen((id) => void this.openItem(id));
     const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
     if (ticket) {
       history.replaceState(null, '', location.pathname);
       await api.session({ ticket: decodeURIComponent(ticket) }).catch(() => undefined);
     }
     await this.connect();
+  }
+
+  /** Goes to one item, wherever it is. */
+  async openItem(id: string): Promise<void> {
+    ui.firstRun = false;
+    ui.overlay = null;
+    if (!isBox(ui.view)) ui.view = inbox.box;
+    ui.pane = 'item';
+    reader.open(id);
+    const box = (await api.item(id).catch(() => null))?.box;
+    if (box === undefined || inbox.selectedId !== id || (box === ui.view && !inbox.searching && inbox.agent === null)) return;
+    ui.view = box;
+    await inbox.show({ box, q: '', scope: 'all', agent: null });
   }
 
   async connect(): Promise<void> {
@@ -120,7 +134,7 @@ class Desk {
     const before = new Set(inbox.rows.map((r) => r.id));
     await inbox.changed(ids);
     const arrived = inbox.rows.filter((r) => r.unread && !before.has(r.id) && r.box === 'needs');
-    if (arrived.length === 1) ui.say(`New: ${arrived[0]?.title.map((s) => s.t).join('') ?? ''}, from ${arrived[0]?.agent ?? ''}`);
+    if (arrived.length === 1) ui.say(`New: ${plain(arrived[0]?.title)}, from ${arrived[0]?.agent ?? ''}`);
     else if (arrived.length > 1) ui.say(`${arrived.length} new items need you`);
   }
 
@@ -134,7 +148,7 @@ class Desk {
 
   private accept(state: DeskState): void {
     this.state = state;
-    setTitle(windowTitle(state.counts.needs));
+    setBadge(state.counts.needs, windowTitle(state.counts.needs));
   }
 }
 

@@ -3,6 +3,8 @@ import { api, Refused, type ItemQuery } from './api';
 import type { Box, Row } from './types';
 
 const PAGE = 200;
+/** The page size when the person has scrolled far ahead of what is loaded; the hub gives no more at once. */
+const LEAP = 500;
 /** Up to here a change reloads what is loaded; deeper lists are patched row by row and reloaded at leisure. */
 const SHALLOW = 400;
 const LEISURE_MS = 3000;
@@ -44,13 +46,15 @@ export class Inbox {
     if (query.scope !== undefined) this.scope = query.scope;
     if (query.agent !== undefined) this.agent = query.agent;
     this.wanted = 0;
+    this.lastIndex = -1;
     this.loading = 'first';
     return this.reload(true);
   }
 
   select(id: string | null): void {
     this.selectedId = id;
-    if (this.index >= 0) this.lastIndex = this.index;
+    if (id === null) this.lastIndex = -1;
+    else if (this.index >= 0) this.lastIndex = this.index;
   }
 
   /** The row `step` away from the selection; where the selected row has left, from the place it had. */
@@ -74,7 +78,8 @@ export class Inbox {
     this.loading = 'more';
     try {
       while (generation === this.generation && this.cursor !== undefined && this.rows.length < this.wanted + 50) {
-        const page = await api.items(this.query(this.cursor));
+        const gap = this.wanted - this.rows.length;
+        const page = await api.items({ ...this.query(this.cursor), limit: gap > LEAP ? LEAP : PAGE });
         if (generation !== this.generation) return;
         const known = new Set(this.rows.map((r) => r.id));
         this.rows = [...this.rows, ...page.rows.filter((r) => !known.has(r.id))];
@@ -132,7 +137,7 @@ export class Inbox {
     const at = this.rows.findIndex((r) => r.id === row.id);
     if (at < 0) return;
     if (this.index >= 0) this.lastIndex = this.index;
-    const here = this.searching ? this.scope === 'all' || row.box === this.scope : row.box === this.box && !row.archived;
+    const here = this.searching ? this.scope === 'all' || row.box === this.scope : row.box === this.box;
     const rows = here ? this.rows.with(at, pick(row)) : this.rows.toSpliced(at, 1);
     this.replace(rows, this.total - (here ? 0 : 1), this.cursor);
   }

@@ -1,5 +1,6 @@
 // From the page's key events to commands.
 import { focusItem, openItem, run } from './actions.svelte';
+import { inWindow } from './api';
 import { desk } from './desk.svelte';
 import { KeyReader, takesText } from './keys';
 import { ui } from './ui.svelte';
@@ -18,6 +19,7 @@ function onDown(e: KeyboardEvent): void {
   if (match.key === 'Enter' && target?.closest('button, a[href], summary, input, [role="switch"]')) return;
   if (/^(Arrow|Home|End)/.test(match.key) && target?.closest('[data-reading], [role="radiogroup"], input, dialog, main.page')) return;
   if (id === 'back' && target?.closest('dialog[open]')) return; // the dialog closes itself
+  if (id === 'quit' && !inWindow()) return;
   e.preventDefault();
   if (id === 'open') return openItem();
   run(id, match.key);

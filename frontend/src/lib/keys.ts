@@ -5,7 +5,7 @@ export type CommandId =
   | 'choose' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
   | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-agents' | 'go-settings'
-  | 'help' | 'palette' | 'mark-all-read' | 'theme' | 'density';
+  | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
 export type Group = 'Move' | 'Decide' | 'Item' | 'Go to' | 'Window';
 
@@ -54,6 +54,7 @@ export const commands: readonly Command[] = [
 
   { id: 'palette', group: 'Window', label: 'Command palette', keys: ['Mod+k'], whileTyping: true, overDialogs: true, noPalette: true },
   { id: 'help', group: 'Window', label: 'Keys', keys: ['?'], overDialogs: true },
+  { id: 'quit', group: 'Window', label: 'Quit (in the desktop window)', keys: ['Mod+q'], whileTyping: true, overDialogs: true, noPalette: true },
   { id: 'theme', group: 'Window', label: 'Switch between light and dark', keys: [] },
   { id: 'density', group: 'Window', label: 'Switch between comfortable and compact rows', keys: [] },
 ];

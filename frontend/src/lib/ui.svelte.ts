@@ -24,7 +24,7 @@ class UI {
 
   toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): void {
     const id = ++this.seq;
-    this.toasts = [...this.toasts.slice(-2), { id, text, tone, action }];
+    this.toasts = [...this.toasts.filter((t) => t.tone === 'bad' && tone === 'bad').slice(-1), { id, text, tone, action }];
     setTimeout(() => this.dismiss(id), tone === 'bad' ? 10_000 : 5_000);
   }
 

@@ -1,0 +1,364 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// post is what ask, task and notify have in common.
+type post struct {
+	compose
+	as      agentFlags
+	wait    bool
+	timeout time.Duration
+}
+
+func (a *app) askCommand() *cobra.Command {
+	p := &post{}
+	c := a.postCommand(p, "ask")
+	c.Short = "Ask the person a question"
+	c.Long = `Asks a question and prints its id; with --wait, waits for the answer and prints that and nothing else on stdout
+(a string as it is, an object as JSON; with --json always JSON). Without options it asks for yes or no.
+
+Exit codes: 0 answered (without --wait: accepted), 10 declined, 11 expired, 12 cancelled, 13 still open when --timeout
+ended, 130 interrupted (the question stays open), 2 bad usage, 1 any other failure.`
+	c.Example = "  deskbell ask \"Ship 1.4 to production?\" --option ship=\"Ship it\" --option hold --wait --timeout 30m\n" +
+		"  if [ \"$(deskbell ask 'Delete the old backups?' --wait)\" = approve ]; then …\n" +
+		"  deskbell ask \"Which port?\" --input port.schema.json --wait | jq .port"
+	p.askFlags(c)
+	p.answerFlags(c)
+	p.waitFlags(c)
+	return c
+}
+
+func (a *app) taskCommand() *cobra.Command {
+	p := &post{}
+	c := a.postCommand(p, "task")
+	c.Short = "Give the person something to do"
+	c.Long = `Gives the person a task and prints its id; with --wait, waits until it is completed or dismissed.
+
+Exit codes: 0 completed (without --wait: accepted), 10 dismissed, 11 expired, 12 cancelled, 13 still open when --timeout
+ended, 130 interrupted (the task stays open), 2 bad usage, 1 any other failure.`
+	c.Example = "  deskbell task \"Rotate the API key\" --check \"make a new key\" --check \"revoke the old one\" --wait"
+	p.taskFlags(c)
+	p.answerFlags(c)
+	p.waitFlags(c)
+	return c
+}
+
+func (a *app) notifyCommand() *cobra.Command {
+	p := &post{}
+	c := a.postCommand(p, "notify")
+	c.Short = "Tell the person something"
+	c.Long = "Leaves a notice in the person's inbox and prints its id. Nothing is waited for."
+	c.Example = "  deskbell notify \"Nightly build is green\" --tag ci\n  make 2>&1 | deskbell notify \"Build log\" --body -"
+	return c
+}
+
+func (a *app) postCommand(p *post, kind string) *cobra.Command {
+	c := &cobra.Command{
+		Use:  kind + " TITLE",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.post(cmd.Context(), p, kind, args[0]) },
+	}
+	p.commonFlags(c)
+	p.as.add(c, "act")
+	a.addrFlag(c)
+	return c
+}
+
+func (p *post) waitFlags(c *cobra.Command) {
+	c.Flags().BoolVar(&p.wait, "wait", false, "wait for the end, also across a restart of the hub")
+	c.Flags().DurationVar(&p.timeout, "timeout", 0, "with --wait: give up after this `DURATION` (90s, 2h); the message stays open")
+}
+
+func (a *app) post(ctx context.Context, p *post, kind, title string) error {
+	if p.timeout != 0 && !p.wait {
+		return usagef("--timeout goes with --wait")
+	}
+	if p.timeout < 0 {
+		return usagef("--timeout must not be negative")
+	}
+	ag, err := a.agent(p.as)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	e, err := p.build(a, kind, title, ag.id, started, func() (string, error) { return a.operatorName(ctx, ag) })
+	if err != nil {
+		return err
+	}
+	w := &waiter{app: a, agent: ag, started: started, timeout: p.timeout, patience: 10 * time.Second}
+	if p.wait {
+		w.patience = 0 // as long as the wait itself
+	}
+	raw, err := w.submit(ctx, e)
+	if err != nil {
+		return err
+	}
+	var ack struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	}
+	if err := json.Unmarshal(raw, &ack); err != nil || ack.ID == "" {
+		return errors.New("the hub's answer to the message is not what was expected")
+	}
+	if p.wait {
+		a.say("%s: waiting for %s", ack.ID, map[string]string{"ask": "the answer", "task": "it to be done"}[kind])
+		return w.wait(ctx, ack.ID)
+	}
+	if a.json {
+		return a.printJSON(json.RawMessage(raw))
+	}
+	a.tell("%s", ack.ID)
+	return nil
+}
+
+// operatorName is the person as the hub's capability document names them.
+func (a *app) operatorName(ctx context.Context, ag *agent) (string, error) {
+	base, err := a.find(ag.cfg)
+	if err != nil {
+		return "", err
+	}
+	var doc struct {
+		Operator string `json:"operator"`
+	}
+	if err := a.dial(ag.cfg, base, "").call(ctx, http.MethodGet, "/.well-known/ma2h", nil, &doc); err != nil {
+		return "", err
+	}
+	if doc.Operator == "" {
+		return "", fmt.Errorf("the hub at %s does not say who its operator is: name who may answer with --resolver", base)
+	}
+	return doc.Operator, nil
+}
+
+// waiter carries one message to the hub and its answer back, whatever becomes of the hub in between.
+type waiter struct {
+	*app
+	agent    *agent
+	started  time.Time
+	timeout  time.Duration // 0: none
+	patience time.Duration // how long a hub that does not answer is tried; 0: as long as timeout
+	silent   bool          // the person was told that the hub does not answer
+}
+
+// left is how long there is still to wait; a day when there is no timeout.
+func (w *waiter) left() time.Duration {
+	if w.timeout == 0 {
+		return 24 * time.Hour
+	}
+	return w.timeout - time.Since(w.started)
+}
+
+// retry decides what to do about a failed request: wait a little and return nil, or give up with the error to report.
+func (w *waiter) retry(ctx context.Context, err error, attempt int) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var (
+		none  *noHub
+		gone  *unreachable
+		delay = min(100*time.Millisecond<<min(attempt, 10), 5*time.Second)
+	)
+	delay += time.Duration(rand.Int64N(int64(delay) / 4))
+	refused, ok := refusedAs(err)
+	switch {
+	case errors.As(err, &none), errors.As(err, &gone):
+		if w.patience > 0 && time.Since(w.started) > w.patience {
+			return err
+		}
+		if !w.silent {
+			w.silent = true
+			w.say("%s. Trying on.", err)
+		}
+	case ok && refused.Status >= 500:
+	case ok && refused.Status == http.StatusTooManyRequests && w.patience == 0:
+		if n, err := strconv.Atoi(refused.RetryAfter); err == nil {
+			delay = time.Duration(max(n, 1)) * time.Second
+		}
+		w.say("%s: trying again in %s", refused.Message, span(delay))
+	default:
+		return err
+	}
+	left := w.left()
+	if left <= 0 {
+		return err
+	}
+	return pause(ctx, min(delay, left))
+}
+
+// submit sends the message, the same bytes every time, until the hub took or refused it.
+func (w *waiter) submit(ctx context.Context, e *envelope) (json.RawMessage, error) {
+	for attempt := 0; ; attempt++ {
+		body, err := marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		var ack json.RawMessage
+		err = w.agent.call(ctx, http.MethodPost, "/v1/messages", json.RawMessage(body), &ack)
+		if err == nil {
+			w.silent = false
+			return ack, nil
+		}
+		if c, ok := refusedAs(err, "idempotency_conflict"); ok && w.sameButTime(ctx, e, c) {
+			w.say("A message with this key was sent before: going on with that one.")
+			continue
+		}
+		var none *noHub
+		if attempt == 0 && errors.As(err, &none) {
+			return nil, err
+		}
+		if err := w.retry(ctx, err, attempt); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sameButTime makes e the message that its key stands for already, where the two differ in nothing but when they were
+// made. A script that is run again asks the same question, not a new one.
+func (w *waiter) sameButTime(ctx context.Context, e *envelope, conflict *apiError) bool {
+	for _, f := range conflict.Details {
+		if f.Pointer != "/created_at" && f.Pointer != "/expires_at" {
+			return false
+		}
+	}
+	first, ok := w.byKey(ctx, e.Key)
+	if !ok || len(conflict.Details) == 0 || (e.ExpiresAt == "") != (first.ExpiresAt == "") {
+		return false
+	}
+	e.CreatedAt, e.ExpiresAt = first.CreatedAt, first.ExpiresAt
+	return true
+}
+
+func (w *waiter) byKey(ctx context.Context, key string) (message, bool) {
+	cursor := ""
+	for range 20 { // pages of the agent's own messages, newest first
+		var page messagePage
+		if w.agent.call(ctx, http.MethodGet, "/v1/messages?limit=500"+cursor, nil, &page) != nil {
+			return message{}, false
+		}
+		if i := slices.IndexFunc(page.Messages, func(m message) bool { return m.Key == key }); i >= 0 {
+			return page.Messages[i], true
+		}
+		if page.Next == "" {
+			break
+		}
+		cursor = "&cursor=" + page.Next
+	}
+	return message{}, false
+}
+
+// wait pulls until the message ends, and reports how.
+func (w *waiter) wait(ctx context.Context, id string) error {
+	for attempt := 0; ; {
+		left := w.left()
+		ask := min(60*time.Second, max(left, 0)).Truncate(time.Second)
+		slack := 20 * time.Second
+		if w.timeout > 0 {
+			slack = 3 * time.Second
+		}
+		poll, cancel := context.WithTimeout(ctx, ask+slack)
+		var m message
+		err := w.agent.call(poll, http.MethodGet, fmt.Sprintf("/v1/messages/%s?wait=%d", id, int(ask.Seconds())), nil, &m)
+		cancel()
+		switch {
+		case err == nil && m.Status != "open":
+			return w.report(ctx, m)
+		case ctx.Err() != nil:
+			return w.interrupted(id)
+		case left <= 0:
+			return w.stillOpen(id, err)
+		case err == nil:
+			attempt, w.silent = 0, false
+			if ask < time.Second { // less than a second is left: look once more at the end of it
+				if pause(ctx, left) != nil {
+					return w.interrupted(id)
+				}
+			}
+		default:
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = &unreachable{base: "its address", err: errors.New("no answer in time")}
+			}
+			if err := w.retry(ctx, err, attempt); err != nil && w.left() > 0 {
+				if ctx.Err() != nil {
+					return w.interrupted(id)
+				}
+				return fmt.Errorf("%s: %w", id, err)
+			}
+			attempt++
+		}
+	}
+}
+
+func (w *waiter) interrupted(id string) error {
+	w.say("Interrupted. %s stays open; `deskbell cancel %s` takes a question back.", id, id)
+	return &exit{code: exitInterrupted}
+}
+
+func (w *waiter) stillOpen(id string, err error) error {
+	if err != nil {
+		w.say("%s: the time is up and the hub does not answer; as far as is known it is still open.", id)
+	} else {
+		w.say("%s: the time is up and it is still open.", id)
+	}
+	return &exit{code: exitStillOpen}
+}
+
+// report prints the answer on stdout, everything else on stderr, and acknowledges that it is here.
+func (w *waiter) report(ctx context.Context, m message) error {
+	d := m.Response.Detail
+	if v := d.Value; len(v) > 0 {
+		text := string(v)
+		if !w.json {
+			text = bare(v)
+		}
+		if _, err := fmt.Fprintln(w.out, text); err != nil {
+			return err
+		}
+	}
+	how := m.Status
+	if m.Response.Defaulted {
+		how += ", the default answer was taken"
+	}
+	if d.Edited {
+		how += ", with an answer of their own"
+	}
+	w.say("%s: %s by %s", m.ID, how, d.Actor)
+	if d.Comment != "" {
+		w.say("comment: %s", lines(d.Comment))
+	}
+	for _, c := range d.Checklist {
+		w.say("%s %s", box(c.Done), c.Text)
+	}
+	quick, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	_ = w.agent.call(quick, http.MethodPost, "/v1/messages/"+m.ID+"/ack", nil, nil) // a courtesy: the answer is here either way
+	switch m.Status {
+	case "answered", "completed":
+		return nil
+	case "declined", "dismissed":
+		return &exit{code: exitDeclined}
+	case "expired":
+		return &exit{code: exitExpired}
+	case "cancelled":
+		return &exit{code: exitCancelled}
+	}
+	return fmt.Errorf("%s ended in a way this version does not know: %s", m.ID, strings.ToValidUTF8(m.Status, "?"))
+}
+
+func box(done bool) string {
+	if done {
+		return "[x]"
+	}
+	return "[ ]"
+}

@@ -1,0 +1,218 @@
+// Package cli is the command line: every command of the program but the window itself, which main hands in. Commands
+// talk to the hub over HTTP as anybody else would. What only the operator may do works without a running hub too: then
+// the same requests go to a hub opened on the data folder in this very process, so that there is one code path.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"deskbell/backend"
+	"deskbell/backend/config"
+)
+
+// The exit codes. Scripts rely on them.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitRunning     = 3 // another hub has the data folder
+	exitPortTaken   = 4
+	exitDeclined    = 10 // for a task: dismissed
+	exitExpired     = 11
+	exitCancelled   = 12
+	exitStillOpen   = 13
+	exitInterrupted = 130
+)
+
+// Window is what main knows of windows and this package does not.
+type Window struct {
+	// Check says what stands in the way of a window, before anything is opened.
+	Check func() error
+	// Run shows the window on a hub until either ends.
+	Run func(ctx context.Context, hub *backend.Hub, o WindowOptions) error
+	// HandOver asks the window that runs on the data folder to come to the front and open link.
+	HandOver func(ctx context.Context, data, link string) error
+	// CheckLink says what is wrong with a link to an item.
+	CheckLink func(link string) error
+}
+
+// WindowOptions say how the window opens.
+type WindowOptions struct {
+	Data   string
+	Link   string
+	Hidden bool
+}
+
+// app is one run of the program.
+type app struct {
+	window *Window // nil in a build without one
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	getenv func(string) string
+	json   bool
+	flags  config.Flags
+	// mayCreate lets a command make a data folder that is not there.
+	mayCreate bool
+	running   bool // the command line was understood and the command runs
+}
+
+// Main runs the command that args name and returns the exit code. window is nil in a build that has none.
+func Main(args []string, window *Window) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		stop() // a second signal ends the program at once
+	}()
+	a := &app{window: window, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
+	root := a.root()
+	root.SetArgs(args)
+	return a.exitCode(root.ExecuteContext(ctx))
+}
+
+// exit is an error with an exit code of its own. Without an error inside nothing is said.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+// usagef is a fault in how the command was called.
+func usagef(format string, args ...any) error {
+	return &exit{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// exitCode says what went wrong, once and for all commands, and returns the code for it.
+func (a *app) exitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	code := exitFailure
+	var (
+		with    *exit
+		other   *backend.RunningError
+		refused *apiError
+	)
+	switch {
+	case errors.As(err, &with):
+		code = with.code
+		if with.err == nil {
+			return code
+		}
+	case !a.running:
+		code = exitUsage
+	case errors.As(err, &other):
+		code = exitRunning
+	case errors.Is(err, syscall.EADDRINUSE):
+		code = exitPortTaken
+	case errors.Is(err, context.Canceled):
+		code, err = exitInterrupted, errors.New("interrupted")
+	}
+	a.say("deskbell: %s", err)
+	if errors.As(err, &refused) {
+		for _, f := range refused.Details {
+			if !strings.Contains(err.Error(), f.Message) {
+				a.say("  %s: %s", f.Pointer, f.Message)
+			}
+		}
+	}
+	if !a.running {
+		a.say(`Run "deskbell --help", or a command with --help, for how it is used.`)
+	}
+	return code
+}
+
+// root is the command tree.
+func (a *app) root() *cobra.Command {
+	root := a.windowCommand()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.AddGroup(
+		&cobra.Group{ID: "hub", Title: "The hub:"},
+		&cobra.Group{ID: "agents", Title: "For agents and scripts:"},
+		&cobra.Group{ID: "desk", Title: "For the person:"},
+		&cobra.Group{ID: "house", Title: "Housekeeping:"},
+	)
+	root.PersistentFlags().StringVar(&a.flags.Data, "data", "", "the data folder `DIR` (or DESKBELL_DATA; default: deskbell in the user's data folder)")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON on stdout, and what is for people on stderr")
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("hub", a.serveCommand(), a.agentCommand(), a.secretCommand(), a.settingsCommand())
+	add("agents", a.askCommand(), a.taskCommand(), a.notifyCommand(), a.cancelCommand(), a.pairCommand(), a.validateCommand(), a.verifyCommand())
+	add("desk", a.listCommand(), a.showCommand(), a.resolveCommand())
+	add("house", a.backupCommand(), a.exportCommand(), a.doctorCommand(), a.versionCommand(), completionCommand())
+	a.mark(root)
+	return root
+}
+
+// mark notes when a command begins to run: what failed before that is the caller's to mend.
+func (a *app) mark(c *cobra.Command) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			a.running = true
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		a.mark(sub)
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	c.AddCommand(subs...)
+	return c
+}
+
+// config is what the hub on this data folder runs with. The address is not: that is the caller's to look for.
+func (a *app) config() (config.Config, error) {
+	cfg, err := config.Load(config.Flags{Data: a.flags.Data}, func(name string) string {
+		if name == "DESKBELL_ADDR" {
+			return ""
+		}
+		return a.getenv(name)
+	})
+	if err != nil {
+		return cfg, &exit{code: exitUsage, err: err}
+	}
+	return cfg, nil
+}
+
+// pause waits between two looks at something that changes elsewhere.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

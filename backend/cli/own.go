@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/spf13/cobra"
+
+	"deskbell/backend/config"
+	"deskbell/backend/secrets"
+)
+
+// ownFile holds the credentials of the command line's own agent, in the data folder.
+const ownFile = "cli-agent.json"
+
+// agentFlags say as which agent a command acts.
+type agentFlags struct{ id, token string }
+
+func (f *agentFlags) add(c *cobra.Command, what string) {
+	c.Flags().StringVar(&f.id, "agent", "", what+" as the agent of this `ID` (or DESKBELL_AGENT); needs its token (default: the command line's own agent)")
+	c.Flags().StringVar(&f.token, "token", "", "the agent's `TOKEN`; other users can see a command line, so DESKBELL_TOKEN is better")
+}
+
+// agent is an agent that this command acts as, on whatever hub is found.
+type agent struct {
+	a     *app
+	cfg   config.Config
+	id    string
+	token string
+	own   bool // the command line's own, enrolled when need be
+}
+
+// agent returns the agent that the flags or the environment name, or the command line's own. The own one may not be
+// enrolled yet: its token is then empty.
+func (a *app) agent(f agentFlags) (*agent, error) {
+	cfg, err := a.config()
+	if err != nil {
+		return nil, err
+	}
+	if f.id == "" {
+		f.id = a.getenv("DESKBELL_AGENT")
+	}
+	if f.token == "" {
+		f.token = a.getenv("DESKBELL_TOKEN")
+	}
+	switch {
+	case f.id != "" && f.token != "":
+		return &agent{a: a, cfg: cfg, id: f.id, token: f.token}, nil
+	case f.id != "":
+		return nil, usagef("acting as %s needs its token: --token, or better DESKBELL_TOKEN", f.id)
+	case f.token != "":
+		return nil, usagef("a token is given without the id of its agent: add --agent ID or DESKBELL_AGENT")
+	}
+	ag := &agent{a: a, cfg: cfg, id: "cli/" + ownName(), own: true}
+	c, err := ag.load()
+	if err != nil {
+		return nil, err
+	}
+	if c.AgentID != "" {
+		ag.id, ag.token = c.AgentID, c.Token
+	}
+	return ag, nil
+}
+
+// ownName is the user's name in the letters an agent id may have.
+func ownName() string {
+	name := "user"
+	if u, err := user.Current(); err == nil {
+		name = u.Username[strings.LastIndex(u.Username, `\`)+1:] // DOMAIN\name on Windows
+	}
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == '#' || r == '/' || r > '~' {
+			return '-'
+		}
+		return r
+	}, name)
+}
+
+func (ag *agent) file() string { return filepath.Join(ag.cfg.Data, ownFile) }
+
+// load reads the own agent's credentials; none are no error.
+func (ag *agent) load() (credentials, error) {
+	var c credentials
+	raw, err := os.ReadFile(ag.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("the command line's own agent: %w (or act as another with --agent and DESKBELL_TOKEN)", err)
+	}
+	if json.Unmarshal(raw, &c) != nil || c.Token == "" {
+		return credentials{}, nil // damaged: enrolled anew
+	}
+	return c, nil
+}
+
+// call sends a request as the agent to the hub as it is found now. The own agent is enrolled first, and again when its
+// token is not taken any more. Errors: *noHub, *unreachable, *apiError.
+func (ag *agent) call(ctx context.Context, method, path string, body, out any) error {
+	base, err := ag.a.find(ag.cfg)
+	if err != nil {
+		return err
+	}
+	if ag.own && ag.token == "" {
+		if err := ag.enrol(ctx, base, ""); err != nil {
+			return err
+		}
+	}
+	err = ag.a.dial(ag.cfg, base, ag.token).call(ctx, method, path, body, out)
+	e, ok := refusedAs(err, "unauthenticated")
+	switch {
+	case !ok:
+		return err
+	case !ag.own:
+		return fmt.Errorf("the hub at %s does not take this token: it is wrong, rotated or revoked: %w", base, e)
+	}
+	if err := ag.enrol(ctx, base, ag.token); err != nil {
+		return err
+	}
+	return ag.a.dial(ag.cfg, base, ag.token).call(ctx, method, path, body, out)
+}
+
+// enrol gets the own agent credentials from the hub, as the operator, and keeps them. Of several commands that need
+// them at once the first one gets them for all; stale is the token that did not work.
+func (ag *agent) enrol(ctx context.Context, base, stale string) (err error) {
+	lock := flock.New(ag.file()+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return fmt.Errorf("the command line's own agent: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	c, err := ag.load()
+	if err != nil {
+		return err
+	}
+	if c.Token != "" && c.Token != stale {
+		ag.id, ag.token = c.AgentID, c.Token
+		return nil
+	}
+	token, err := operatorToken(ag.cfg.Data)
+	if err != nil {
+		return fmt.Errorf("%w; or act as another agent with --agent and DESKBELL_TOKEN", err)
+	}
+	op := ag.a.dial(ag.cfg, base, token)
+	err = op.call(ctx, http.MethodPost, "/v1/agents", map[string]string{"agent_id": ag.id}, &c)
+	if _, exists := refusedAs(err, "agent_exists"); exists { // its credentials were lost, or rotated elsewhere
+		err = op.call(ctx, http.MethodPost, "/api/agents/"+url.PathEscape(ag.id)+"/rotate", nil, &c)
+	}
+	if e, ok := refusedAs(err, "unauthenticated"); ok {
+		return fmt.Errorf("the hub at %s does not take this data folder's operator token: it runs on another folder (--data DIR): %w", base, e)
+	}
+	if err != nil {
+		return fmt.Errorf("enrolling %s: %w", ag.id, err)
+	}
+	raw, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := secrets.WriteFile(ag.file(), append(raw, '\n')); err != nil {
+		return fmt.Errorf("credentials of %s: %w", ag.id, err)
+	}
+	ag.token = c.Token
+	ag.a.say("Enrolled %s; its credentials are in %s.", c.AgentID, ag.file())
+	return nil
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"deskbell/backend/secrets"
+)
+
+func (a *app) pairCommand() *cobra.Command {
+	var note, out string
+	c := &cobra.Command{
+		Use:   "pair ID",
+		Short: "Ask the person for an agent's credentials",
+		Long: "Asks for credentials for an agent, prints a code, and waits until the person, who sees the same code in the window,\n" +
+			"approves. Then it prints the credentials, once. Nothing of the hub's data folder but its address is needed.\n\n" +
+			"Exit codes: 0 approved, 10 refused, 11 nobody decided in time, 1 any other failure.",
+		Example: "  deskbell pair deploybot --note \"from the build machine\"\n  deskbell pair deploybot --out ~/.config/deploybot/deskbell.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.pair(cmd.Context(), args[0], note, out)
+		},
+	}
+	c.Flags().StringVar(&note, "note", "", "a `TEXT` that the person reads beside the code")
+	c.Flags().StringVar(&out, "out", "", "keep the credentials in `FILE` (mode 0600) instead of printing them")
+	a.addrFlag(c)
+	return c
+}
+
+type pairing struct {
+	ID          string       `json:"id"`
+	AgentID     string       `json:"agent_id"`
+	Code        string       `json:"code"`
+	Secret      string       `json:"secret"`
+	State       string       `json:"state"`
+	Credentials *credentials `json:"credentials"`
+}
+
+func (a *app) pair(ctx context.Context, id, note, out string) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	base, err := a.find(cfg)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		if out, err = filepath.Abs(out); err != nil {
+			return err
+		}
+		if info, err := os.Stat(filepath.Dir(out)); err != nil || !info.IsDir() {
+			return usagef("--out: there is no folder %s", filepath.Dir(out))
+		}
+	}
+	body := map[string]string{"agent_id": id}
+	if note != "" {
+		body["note"] = note
+	}
+	var p pairing
+	if err := a.dial(cfg, base, "").call(ctx, http.MethodPost, "/v1/pairings", body, &p); err != nil {
+		return err
+	}
+	a.say("Code: %s\nApprove the pairing of %s in Deskbell's window if it shows the same code. Waiting…", p.Code, id)
+	for attempt := 0; ; attempt++ {
+		var now pairing
+		again, err := a.find(cfg) // the hub may have been restarted elsewhere
+		if err == nil {
+			base = again
+		}
+		err = a.dial(cfg, base, p.Secret).call(ctx, http.MethodGet, "/v1/pairings/"+url.PathEscape(p.ID), nil, &now)
+		var gone *unreachable
+		switch {
+		case errors.As(err, &gone): // tried on: the hub may come back
+		case err != nil:
+			return err
+		case now.Credentials != nil:
+			return a.keepCredentials(*now.Credentials, out)
+		case now.State == "refused":
+			return &exit{code: exitDeclined, err: errors.New("the pairing was refused")}
+		case now.State == "expired":
+			return &exit{code: exitExpired, err: errors.New("nobody decided on the pairing in time")}
+		case now.State != "pending" && now.State != "approved":
+			return fmt.Errorf("the pairing is over: %s", line(now.State))
+		}
+		if err := pause(ctx, min(200*time.Millisecond<<min(attempt, 3), time.Second)); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *app) keepCredentials(c credentials, out string) error {
+	if out == "" {
+		return a.printCredentials(c, "Paired")
+	}
+	raw, err := marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := secrets.WriteFile(out, append(raw, '\n')); err != nil {
+		return fmt.Errorf("the credentials could not be kept, and are not shown again (`deskbell agent rotate` makes others): %w", err)
+	}
+	return a.done(map[string]any{"agent_id": c.AgentID, "file": out}, "Paired %s; its credentials are in %s.", c.AgentID, out)
+}

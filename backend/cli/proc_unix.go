@@ -1,0 +1,31 @@
+//go:build unix
+
+package cli
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// alive says whether a process of that id exists.
+func alive(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	err = p.Signal(syscall.Signal(0))
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// freeSpace is how many bytes a user can still write where path is.
+func freeSpace(path string) (uint64, bool) {
+	var s syscall.Statfs_t
+	if syscall.Statfs(path, &s) != nil {
+		return 0, false
+	}
+	return uint64(s.Bavail) * uint64(s.Bsize), true
+}

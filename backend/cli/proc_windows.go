@@ -1,0 +1,19 @@
+package cli
+
+import "os"
+
+// alive says whether a process of that id exists.
+func alive(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	p, err := os.FindProcess(pid) // opens it: fails when there is none
+	if err != nil {
+		return false
+	}
+	_ = p.Release() // only looked at
+	return true
+}
+
+// freeSpace is not asked for on this system.
+func freeSpace(string) (uint64, bool) { return 0, false }

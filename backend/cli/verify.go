@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"deskbell/backend/secrets"
+	"deskbell/backend/signing"
+	"deskbell/backend/wire"
+)
+
+type verifyFlags struct {
+	signature, callbackURL, to                 string
+	ref, secretEnv, secretFile, agent, ed25519 string
+	at                                         string
+	noFreshness                                bool
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	f := &verifyFlags{}
+	c := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check the signature of something the hub sent",
+		Long: `Checks a signed payload: the body of a push (with --signature, the MA2H-Signature header, and for an answer with
+--callback-url, exactly as the agent submitted it), or a mailbox row {"directive"|"message"|"response"|"receipt": …,
+"signature": …} (for an answer or a receipt with --to, the session's address). - is standard input.
+
+It prints what the signature binds, then OK, or why not. One key is needed: --secret with env:NAME (the environment),
+file:PATH, secret:NAME or agent:ID (both from the data folder), its short forms, or --ed25519 with the hub's public key.
+
+Exit codes: 0 the signature holds, 1 it does not, 2 bad usage.`,
+		Example: "  deskbell verify push.json --signature \"$HEADER\" --callback-url https://bot.example/hook --secret-env HOOK_SECRET\n" +
+			"  deskbell verify row.json --agent-secret deploybot\n" +
+			"  deskbell verify row.json --to agent:deploybot#sess_1 --ed25519 KEY --no-freshness",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.verify(args[0], f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.signature, "signature", "", "the signature `HEADER`, with or without its name (a row carries its own)")
+	fl.StringVar(&f.callbackURL, "callback-url", "", "the callback `URL` of a pushed answer, as it was submitted")
+	fl.StringVar(&f.to, "to", "", "the `ADDRESS` of the session that collected an answer or a receipt (agent:ID#SESSION)")
+	fl.StringVar(&f.ref, "secret", "", "where the shared secret is: `REF` is env:NAME, file:PATH, secret:NAME or agent:ID")
+	fl.StringVar(&f.secretEnv, "secret-env", "", "short for --secret env:`NAME`")
+	fl.StringVar(&f.secretFile, "secret-file", "", "short for --secret file:`PATH`")
+	fl.StringVar(&f.agent, "agent-secret", "", "short for --secret agent:`ID`: that agent's signing secret")
+	fl.StringVar(&f.ed25519, "ed25519", "", "the hub's public `KEY`, base64 (its capability document has it)")
+	fl.StringVar(&f.at, "at", "", "check as of this `TIME` (RFC 3339 or Unix seconds) instead of now")
+	fl.BoolVar(&f.noFreshness, "no-freshness", false, "do not mind how old the signature is")
+	c.MarkFlagsMutuallyExclusive("secret", "secret-env", "secret-file", "agent-secret", "ed25519")
+	c.MarkFlagsMutuallyExclusive("at", "no-freshness")
+	return c
+}
+
+// signed is one of the contexts of package signing.
+type signed interface {
+	Bytes(t int64, jti string) ([]byte, error)
+	Verify(k signing.Key, header string, now time.Time) error
+}
+
+func (a *app) verify(file string, f *verifyFlags) error {
+	raw, err := a.readFile(file)
+	if err != nil {
+		return err
+	}
+	key, err := a.verifyKey(f)
+	if err != nil {
+		return err
+	}
+	if err := wire.Check(raw, 0); err != nil {
+		return fmt.Errorf("%s is not what was signed: %w", file, err)
+	}
+	kind, c, err := f.context(raw)
+	if err != nil {
+		return err
+	}
+	if f.signature == "" {
+		return usagef("there is no signature in %s: give the header with --signature", file)
+	}
+	now, err := f.now()
+	if err != nil {
+		return err
+	}
+	header, err := signing.ParseHeader(f.signature)
+	if err != nil {
+		return a.verdict(kind, key, nil, header, err, now)
+	}
+	if f.noFreshness {
+		now = time.Unix(header.T, 0)
+	}
+	bound, err := c.Bytes(header.T, header.JTI)
+	if err == nil {
+		err = c.Verify(key, f.signature, now)
+	}
+	return a.verdict(kind, key, bound, header, err, now)
+}
+
+// context is what the document's signature should bind. It takes the signature of a row that carries one.
+func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
+	kind, entry, signature := row(raw)
+	if kind != "" {
+		if f.signature == "" {
+			f.signature = signature
+		}
+	} else {
+		entry = raw
+		typ, _ := wire.Get(raw, "type")
+		kind, _ = wire.String(typ)
+		if _, ok := wire.Get(raw, "resolution_id"); ok && kind != "ack" {
+			kind = "response"
+		}
+		if kind == "response" && f.to == "" {
+			kind = "push"
+		}
+	}
+	needsTo := func() error {
+		if f.to == "" {
+			return usagef("a %s is bound to the session that collects it: give its address with --to agent:ID#SESSION", kind)
+		}
+		return nil
+	}
+	switch kind {
+	case "push":
+		if f.callbackURL == "" {
+			return "", nil, usagef("a pushed answer is bound to its callback: give --callback-url as it was submitted (or --to for one from a mailbox)")
+		}
+		if _, err := url.Parse(f.callbackURL); err != nil {
+			return "", nil, usagef("--callback-url: %w", err)
+		}
+		kind = "response push"
+		c, err = signing.ResponseOf(entry, f.callbackURL)
+	case "response":
+		if err := needsTo(); err != nil {
+			return "", nil, err
+		}
+		c, err = signing.ResponseEntryOf(entry, f.to)
+	case "receipt":
+		if err := needsTo(); err != nil {
+			return "", nil, err
+		}
+		c, err = signing.ReceiptOf(entry, f.to)
+	case "directive":
+		c, err = signing.DirectiveOf(entry)
+	case "message", "ask", "task", "notify":
+		kind = "message"
+		c, err = signing.MessageEntryOf(entry)
+	case "ack":
+		c, err = signing.AckOf(entry)
+	default:
+		return "", nil, usagef("this is neither an answer, a directive, a message, a receipt nor an acknowledgment")
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", kind, err)
+	}
+	return kind, c, nil
+}
+
+func (f *verifyFlags) now() (time.Time, error) {
+	if f.at == "" {
+		return time.Now(), nil
+	}
+	if n, err := strconv.ParseInt(f.at, 10, 64); err == nil {
+		return time.Unix(n, 0), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, f.at)
+	if err != nil {
+		return t, usagef("--at: %q is neither an RFC 3339 time nor Unix seconds", f.at)
+	}
+	return t, nil
+}
+
+// verifyKey is the key that the flags name.
+func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
+	if f.ed25519 != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(f.ed25519))
+		if err != nil || len(raw) != ed25519.PublicKeySize {
+			return signing.Key{}, usagef("--ed25519: not the base64 of a 32-byte key")
+		}
+		return signing.Ed25519Verifier(raw), nil
+	}
+	for short, v := range map[string]string{"env:": f.secretEnv, "file:": f.secretFile, "agent:": f.agent} {
+		if v != "" {
+			f.ref = short + v
+		}
+	}
+	scheme, name, _ := strings.Cut(f.ref, ":")
+	secret := ""
+	switch scheme {
+	case "":
+		return signing.Key{}, usagef("a key is needed: --secret REF, --secret-env, --secret-file, --agent-secret or --ed25519")
+	case "env":
+		secret = a.getenv(name)
+	case "file":
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return signing.Key{}, &exit{exitUsage, err}
+		}
+		secret = strings.TrimRight(string(raw), "\r\n")
+	case "secret", "agent":
+		cfg, err := a.config()
+		if err != nil {
+			return signing.Key{}, err
+		}
+		kept, err := secrets.Open(cfg.Data)
+		if err != nil {
+			return signing.Key{}, err
+		}
+		secret, _ = kept.Get(f.ref) // both are kept under the very names that refer to them
+	default:
+		return signing.Key{}, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
+	}
+	if secret == "" {
+		return signing.Key{}, usagef("there is no secret at %s", f.ref)
+	}
+	return signing.HMACKey([]byte(secret)), nil
+}
+
+// verdict prints what is bound and whether the signature holds.
+func (a *app) verdict(kind string, key signing.Key, bound []byte, h signing.Header, err error, now time.Time) error {
+	reason := ""
+	switch {
+	case err == nil:
+	case errors.Is(err, signing.ErrStale):
+		apart := now.Sub(time.Unix(h.T, 0)).Round(time.Second)
+		reason = fmt.Sprintf("%s: it was made %s, and the window is %s either way", signing.ErrStale, map[bool]string{true: span(apart) + " before", false: span(-apart) + " after"}[apart > 0], signing.Window)
+	case errors.Is(err, signing.ErrMismatch):
+		reason = err.Error() + ": the content, what it is bound to, or the key is not what was signed"
+	default:
+		reason = err.Error()
+	}
+	if a.json {
+		doc := map[string]any{"ok": err == nil, "kind": kind, "alg": key.Alg(), "bound": json.RawMessage(bound)}
+		if bound == nil {
+			doc["bound"] = nil
+		}
+		if reason != "" {
+			doc["reason"] = reason
+		}
+		return errors.Join(a.printJSON(doc), invalidIf(err != nil))
+	}
+	a.tell("%s, %s", kind, key.Alg())
+	var members map[string]json.RawMessage
+	if json.Unmarshal(bound, &members) == nil {
+		var list []string
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			v := line(bare(members[name]))
+			if name == "t" {
+				v += " (" + stamp(time.Unix(h.T, 0)) + ")"
+			}
+			list = append(list, "  "+name, v)
+		}
+		pairs(a.out, list...)
+	}
+	if err != nil {
+		a.tell("FAIL: %s", reason)
+		return &exit{code: exitFailure}
+	}
+	a.tell("OK")
+	return nil
+}

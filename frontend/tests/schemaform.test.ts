@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { collect, fields, initial, serverProblems } from '../src/lib/schemaform';
+import type { JSONSchema } from '../src/lib/types';
+
+const one = (schema: JSONSchema, required = false) => fields({ type: 'object', properties: { x: schema }, required: required ? ['x'] : [] });
+const read = (schema: JSONSchema, text: string, required = false) => {
+  const { value, problems } = collect(one(schema, required), { x: text });
+  return 'x' in problems ? { problem: problems['x'] } : value;
+};
+
+describe('fields', () => {
+  it.each<[JSONSchema, string]>([
+    [{ type: 'string' }, 'text'], [{ type: 'string', format: 'multiline' }, 'lines'], [{ type: 'string', maxLength: 2000 }, 'lines'],
+    [{ type: 'number' }, 'number'], [{ type: ['integer', 'null'] }, 'integer'], [{ type: 'boolean' }, 'boolean'], [{ enum: ['a', 1] }, 'choice'],
+    [{ const: 'yes' }, 'choice'], [{ oneOf: [{ const: 1, title: 'One' }] }, 'choice'], [{ type: 'array', items: { type: 'string' } }, 'list'],
+    [{ type: 'array', items: { type: 'number' } }, 'json'], [{ type: 'object' }, 'json'], [{}, 'json'],
+  ])('%j → %s', (schema, kind) => expect(one(schema)[0]?.kind).toBe(kind));
+
+  it('carries label, need and secrecy', () => {
+    expect(fields({ properties: { pw: { type: 'string', title: 'Password', 'x-ma2h-sensitive': true } }, required: ['pw'] })[0])
+      .toMatchObject({ key: 'pw', label: 'Password', required: true, sensitive: true });
+  });
+  it('is empty for no schema', () => expect(fields(undefined)).toEqual([]));
+});
+
+describe('initial', () => {
+  it('starts from the defaults', () => {
+    const fs = fields({ properties: {
+      s: { type: 'string', default: 'hi' }, n: { type: 'integer', default: 0 }, b: { type: 'boolean', default: false }, e: { enum: ['a', 'b'], default: 'b' },
+      l: { type: 'array', items: { type: 'string' }, default: ['x', 'y'] }, o: { type: 'object', default: { a: 1 } }, none: { type: 'string' },
+    } });
+    expect(initial(fs)).toEqual({ s: 'hi', n: '0', b: 'false', e: '1', l: 'x\ny', o: '{\n  "a": 1\n}', none: '' });
+  });
+  it('never fills in a secret', () => {
+    expect(initial(one({ type: 'string', default: 'hunter2', 'x-ma2h-sensitive': true }))).toEqual({ x: '' });
+  });
+});
+
+describe('collect', () => {
+  it('leaves out what is optional and empty, and asks for what is needed', () => {
+    expect(read({ type: 'string' }, '')).toEqual({});
+    expect(read({ type: 'integer' }, ' ')).toEqual({});
+    expect(read({ type: 'string' }, '', true)).toEqual({ problem: 'This is needed.' });
+    expect(read({ type: 'boolean' }, '', true)).toEqual({ problem: 'Choose one.' });
+  });
+  it.each<[JSONSchema, string, unknown]>([
+    [{ type: 'integer' }, '42', 42], [{ type: 'number' }, '-1.5e3', -1500], [{ type: 'boolean' }, 'false', false], [{ enum: ['a', 7, null] }, '1', 7],
+    [{ type: 'array', items: { type: 'string' } }, ' a \n\nb', ['a', 'b']], [{ type: 'object' }, '{"a":[1]}', { a: [1] }], [{ type: 'string' }, ' kept ', ' kept '],
+    [{ type: 'string', format: 'email' }, 'a@b.org', 'a@b.org'], [{ type: 'string', pattern: '^v\\d+$' }, 'v12', 'v12'], [{ type: 'string', pattern: '(' }, 'anything', 'anything'],
+    [{ type: 'string', maxLength: 1 }, '𝒳', '𝒳'], [{ type: 'number', multipleOf: 0.1 }, '0.3', 0.3],
+  ])('%j reads %s', (schema, text, want) => expect(read(schema, text)).toEqual({ x: want }));
+  it.each<[JSONSchema, string, RegExp]>([
+    [{ type: 'integer' }, '4.5', /whole/], [{ type: 'number' }, 'four', /number/], [{ type: 'number' }, '0x10', /number/], [{ type: 'integer' }, '9007199254740993', /too large/],
+    [{ type: 'integer', minimum: 1, maximum: 65535 }, '70000', /65535/], [{ type: 'number', exclusiveMinimum: 0 }, '0', /More than 0/], [{ type: 'number', multipleOf: 5 }, '7', /multiple/],
+    [{ type: 'string', minLength: 4 }, 'abc', /At least 4/], [{ type: 'string', maxLength: 2 }, 'abc', /At most 2/], [{ type: 'string', pattern: '^v' }, 'x', /match/],
+    [{ type: 'string', format: 'date' }, '31.1.2026', /date/], [{ type: 'string', format: 'date-time' }, '2026-01-31', /moment/], [{ type: 'string', format: 'uri' }, 'example.org', /address/],
+    [{ type: 'object' }, '{', /JSON/], [{ type: 'object' }, '[]', /object/], [{ type: 'array', items: { type: 'string' }, minItems: 2 }, 'a', /At least 2/],
+    [{ type: 'array', items: { type: 'string', maxLength: 1 } }, 'a\nbb', /Line 2/], [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, 'a\na', /twice/],
+  ])('%j refuses %s', (schema, text, why) => expect((read(schema, text) as { problem: string }).problem).toMatch(why));
+});
+
+it('maps the hub’s pointers to fields', () => {
+  const fs = fields({ properties: { port: { type: 'integer' }, 'a/b': { type: 'string' }, o: { type: 'object' } } });
+  expect(serverProblems([
+    { pointer: '/value/port', message: 'p' }, { pointer: '/value/a~1b', message: 's' }, { pointer: '/value/o/deep/1', message: 'o' },
+    { pointer: '/comment', message: 'c' }, { pointer: '/value', message: 'whole' }, { pointer: '', message: 'later' },
+  ], fs)).toEqual({ port: 'p', 'a/b': 's', o: 'o', comment: 'c', '': 'whole' });
+});

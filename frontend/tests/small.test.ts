@@ -1,0 +1,60 @@
+import { describe, expect, it, vi } from 'vitest';
+
+vi.mock('../src/lib/reader.svelte', () => ({ reader: {} }));
+vi.mock('../src/lib/inbox.svelte', () => ({ inbox: {} }));
+
+import { address, parseAddress } from '../src/lib/address.svelte';
+import { askCurl } from '../src/lib/curl';
+import { ranked, score } from '../src/lib/palette';
+import { grouped } from '../src/lib/settingwords';
+import { snoozes } from '../src/lib/snooze';
+
+describe('address', () => {
+  it('goes there and back', () => {
+    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }] as const) expect(parseAddress(address(place))).toEqual(place);
+  });
+  it('takes no nonsense', () => {
+    for (const hash of ['', '#ticket=x', '#/nowhere/1']) expect(parseAddress(hash)).toBeNull();
+    expect(parseAddress('#/needs/%E0%A4%A')).toEqual({ view: 'needs', id: null });
+  });
+});
+
+describe('the first ask', () => {
+  const curl = askCurl({ url: 'http://127.0.0.1:6224/', agent: "o'brien/bot", token: 'tok', operator: 'maria', key: 'k1', at: '2026-01-01T00:00:00Z' });
+  it('is a whole message to the operator', () => {
+    const body = /-d '(.+)'$/s.exec(curl)?.[1]?.replaceAll(`'\\''`, "'") ?? '';
+    expect(JSON.parse(body)).toMatchObject({
+      type: 'ask', idempotency_key: 'k1', created_at: '2026-01-01T00:00:00Z', agent: { id: "o'brien/bot", runtime: 'cli' }, request: { mode: 'select', allowed_resolvers: ['human:maria'] },
+    });
+  });
+  it('goes to the hub with the token', () => {
+    expect(curl).toContain("'http://127.0.0.1:6224/v1/messages'");
+    expect(curl).toContain("'Authorization: Bearer tok'");
+  });
+});
+
+describe('palette', () => {
+  it('wants every word', () => {
+    expect(score('Go to Needs you', 'needs go')).not.toBeNull();
+    expect(score('Go to Needs you', 'needs agents')).toBeNull();
+  });
+  it('offers commands for nothing typed, and never a number', () => {
+    const hits = ranked('', []);
+    expect(hits.length).toBeGreaterThan(10);
+    expect(hits.some((h) => h.command?.id === 'choose')).toBe(false);
+  });
+});
+
+it('groups only the settings that there are', () => {
+  const groups = grouped({ retention_days: 90, 'x.y': 1 });
+  expect(groups.map((g) => g.settings.map((s) => s.key))).toEqual([['retention_days'], ['x.y']]);
+});
+
+it('offers moments that are still to come', () => {
+  for (const hour of [0, 9, 17, 23]) {
+    const now = new Date(2026, 10, 29, hour, 30).getTime();
+    const list = snoozes(now);
+    expect(list.every((s) => s.at > now)).toBe(true);
+    expect(new Set(list.map((s) => s.at)).size).toBe(list.length);
+  }
+});

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { visible } from '../src/lib/visible';
+
+const show = (s: string, lines = false) => visible(s, lines).map((x) => (x.m ? `[${x.t}]` : x.t)).join('');
+
+describe('visible', () => {
+  it('leaves honest text alone', () => {
+    for (const s of ['plain', 'é ü 漢字', 'هل ننشر', '👩‍💻', 'नमस्ते', 'می‌خواهم']) expect(show(s)).toBe(s);
+    expect(visible('')).toEqual([]);
+  });
+  it('names what hides', () => {
+    expect(show('a\u202Eb')).toBe('a[U+202E]b');
+    expect(show('pass\u200bword')).toBe('pass[U+200B]word');
+    expect(show('a\u200db')).toBe('a[U+200D]b');
+    expect(show('x\u{E0041}y')).toBe('x[U+E0041]y');
+    expect(show('\u001b[31m')).toBe('[U+001B][31m');
+    expect(visible('\u202E')[0]?.m).toBe('U+202E right-to-left override');
+  });
+  it('keeps lines where lines may be', () => {
+    expect(show('a\nb\tc', true)).toBe('a\nb\tc');
+    expect(show('a\nb')).toBe('a[U+000A]b');
+    expect(show('a\rb', true)).toBe('a[U+000D]b');
+  });
+});
