@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,14 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 		return err
 	}
 	b.Fleet.Seen(c.Agent.ID)
-	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return err
-	}
+	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
 	if err != nil {
 		return err
+	}
+	defer stop()
+	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	body := []byte(`{"messages":[`)
 	for _, e := range entries {
@@ -175,6 +178,11 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		return err
 	}
 	b.Fleet.Seen(c.Agent.ID)
+	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	out := http.NewResponseController(w)
 	inTime := func() { _ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) } // not every writer has deadlines
 	defer inTime()                                                                  // the end of the stream is written too
