@@ -254,9 +254,14 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 		return it, err
 	}
 	if ch.Entry != (inbox.Entry{}) {
-		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note)
-			SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM history WHERE item = ?1`,
-			n, ms(ch.Entry.At), ch.Entry.Actor, ch.Entry.Action, ch.Entry.Note); err != nil {
+		// Two statements: one that could insert many rows keeps a journal of its own, and each such costs as much as the
+		// transaction has written so far.
+		var seq int64
+		if err := t.row(`SELECT coalesce(max(seq), 0) + 1 FROM history WHERE item = ?`, n).Scan(&seq); err != nil {
+			return it, err
+		}
+		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note) VALUES (?,?,?,?,?,?)`,
+			n, seq, ms(ch.Entry.At), ch.Entry.Actor, ch.Entry.Action, ch.Entry.Note); err != nil {
 			return it, err
 		}
 	}
