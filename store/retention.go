@@ -18,7 +18,8 @@ const over = `n IN (SELECT n FROM items WHERE ended_at > 0 AND ended_at < ?1 AND
 	UNION ALL SELECT n FROM items WHERE box = 'notices' AND is_read = 1 AND received_at < ?1 LIMIT ?3)`
 
 // Purge implements inbox.Store.
-func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, limit int) (ids []string, err error) {
+func (s *Store) Purge(ctx context.Context, now time.Time, keep time.Duration, limit int) (ids []string, err error) {
+	before, beforeUncollected := now.Add(-keep), now.Add(-2*keep)
 	// Looked up by a reader first, so that nobody waits for a purge of nothing.
 	var one int
 	st, err := s.stmt(ctx, `SELECT 1 FROM items WHERE `+over+` LIMIT 1`)
@@ -56,7 +57,7 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 			if f.it.Kind != inbox.Notice && f.it.Track.State == inbox.TrackNone {
 				it := f.it
 				it.Track.State = inbox.TrackExpired
-				entry := inbox.Entry{At: before, Actor: inbox.ExpiredActor, Action: "answer never collected"}
+				entry := inbox.Entry{At: now, Actor: inbox.ExpiredActor, Action: "answer never collected"}
 				if _, err := t.update(f.n, f.it, inbox.Change{Item: it, Entry: entry}); err != nil {
 					return err
 				}
@@ -64,12 +65,12 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 				if err := t.exec(`UPDATE owed SET state = 'gave_up', round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
 					return err
 				}
-			} else if err := t.remove(f.n, f.it, before); err != nil {
+			} else if err := t.remove(f.n, f.it, now); err != nil {
 				return err
 			}
 			ids = append(ids, f.it.ID)
 		}
-		return t.exec(`DELETE FROM tombstones WHERE at < ?`, ms(before.Add(-keepTombstones)))
+		return t.exec(`DELETE FROM tombstones WHERE at < ?`, ms(now.Add(-keepTombstones)))
 	})
 	return ids, err
 }

@@ -22,7 +22,7 @@ func (in *Inbox) Run(ctx context.Context) error {
 func (in *Inbox) purge(ctx context.Context) {
 	now, keep := in.Now(), in.Retention()
 	for ctx.Err() == nil {
-		ids, err := in.Store.Purge(ctx, now.Add(-keep), now.Add(-2*keep), 100)
+		ids, err := in.Store.Purge(ctx, now, keep, 100)
 		if err != nil {
 			if ctx.Err() == nil {
 				in.Log.Error("purge of old items", "err", err)
