@@ -28,6 +28,8 @@ export class Inbox {
 
   /** Told before rows are replaced, so that the list can keep its scroll position. */
   onReplace: (before: Row[], after: Row[]) => void = () => {};
+  /** Told when the list could not be loaded: this browser may be signed out. */
+  onProblem: (e: unknown) => void = () => {};
 
   private cursor: string | undefined;
   private generation = 0;
@@ -164,6 +166,7 @@ export class Inbox {
 
   private fail(e: unknown): void {
     this.problem = e instanceof Refused ? e.message : 'The hub does not answer. The list is as it was.';
+    this.onProblem(e);
   }
 }
 
