@@ -171,7 +171,7 @@ test('w writes an answer, c a comment, Ctrl+Enter sends', async ({ agent, page, 
   assert.deepEqual([n.value, n.comment], ['abort', 'because']);
 });
 
-test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page, p }) => {
+test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page }) => {
   const a = await agent.ask('A');
   const n = await agent.notify('Backup finished');
   await page.row(a).waitFor();

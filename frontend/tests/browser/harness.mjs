@@ -40,6 +40,9 @@ function watch() {
   new MutationObserver(note).observe(document, { childList: true, subtree: true, attributes: true, attributeFilter: ['data-id'] });
 }
 
+/** What comes, or after three seconds something else. */
+const soon = (coming, instead) => Promise.race([coming, new Promise((then) => setTimeout(() => then(instead), 3000).unref())]);
+
 export class Page {
   /** A page in a browser profile of its own, not yet anywhere. */
   static async fresh(hub, { viewport = { width: 1280, height: 800 }, scheme = 'light', motion = 'no-preference', contrast = 'no-preference', scale = 1, refusals = [] } = {}) {
@@ -59,7 +62,7 @@ export class Page {
 
   async signIn(hash = '') {
     await this.p.goto(`${this.hub.url}/#ticket=${await this.hub.ticket()}`);
-    await this.p.waitForSelector('main');
+    await this.p.waitForSelector('main', { state: 'attached' });
     if (hash) await this.at(hash);
     else await this.live();
   }
@@ -72,12 +75,12 @@ export class Page {
   }
 
   live() {
-    return this.p.waitForSelector('nav button.live, main .column', { timeout: 8000 });
+    return this.p.waitForSelector('nav button.live, main .column > footer', { timeout: 8000 });
   }
 
   /** What must not have happened. */
   async complaints() {
-    const broken = this.p.isClosed() ? [] : await this.p.evaluate(() => window.brokenPolicy).catch(() => []);
+    const broken = this.p.isClosed() ? [] : await soon(this.p.evaluate(() => window.brokenPolicy), ['the page stands still']).catch(() => []);
     const expected = (text) => this.refusals.some((r) => text.includes('Failed to load resource') && (r === 'offline' ? /ERR_|status of 50[234]/.test(text) : text.includes(`status of ${r}`)));
     return [...broken.map((b) => `policy: ${b}`), ...this.problems.filter((t) => !expected(t))];
   }
@@ -100,7 +103,7 @@ export class Page {
   }
 
   ids() {
-    return this.p.evaluate(() => [...document.querySelectorAll('.row')].sort((a, b) => a.ariaPosInSet - b.ariaPosInSet).map((r) => r.dataset.id));
+    return this.p.evaluate(() => [...document.querySelectorAll('.row[data-id]')].sort((a, b) => a.ariaPosInSet - b.ariaPosInSet).map((r) => r.dataset.id));
   }
 
   row(id) {
@@ -176,7 +179,7 @@ export async function run(t) {
     if (complaints.length) e.message += `\n  (the page complained: ${complaints.join('; ')})`;
     throw e;
   } finally {
-    await page?.context.close();
+    if (page) await soon(page.context.close());
     await hub.end();
   }
 }

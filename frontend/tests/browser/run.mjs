@@ -23,7 +23,7 @@ for (const file of readdirSync(import.meta.dirname).filter((f) => f.endsWith(suf
       console.log(`  ok   ${t.name} (${Date.now() - began} ms)`);
     } catch (e) {
       failed.push(`${file}: ${t.name}`);
-      console.log(`  FAIL ${t.name} (${Date.now() - began} ms)\n${String(e?.stack ?? e).split('\n').slice(0, 14).map((l) => `       ${l}`).join('\n')}`);
+      console.log(`  FAIL ${t.name} (${Date.now() - began} ms)\n${String(e?.stack ?? e).split('\n').slice(0, 60).map((l) => `       ${l}`).join('\n')}`);
     }
   }
 }
