@@ -80,6 +80,7 @@ func TestMeasureManyItems(t *testing.T) {
 	d.script(&took, "return window.took")
 	report("key → painted answer form, 10,000 items", took, keys)
 
+	d.script(nil, "document.querySelector('[data-list]').scrollTop = 0")
 	var late []float64
 	for i := range arrivals {
 		m := p.message("e2e/agent", fmt.Sprintf("Now %d", i), "")

@@ -41,9 +41,11 @@ function move(step: number): void {
   if (row && row.id !== inbox.selectedId) reader.open(row.id);
 }
 
-function jump(end: 'first' | 'last'): void {
+async function jump(end: 'first' | 'last'): Promise<void> {
+  const from = inbox.selectedId;
+  if (end === 'last' && inbox.rows.length < inbox.total) await inbox.whole(); // the last there is, not the last that is loaded
   const row = inbox.rows.at(end === 'first' ? 0 : -1);
-  if (row) reader.open(row.id);
+  if (row && inbox.selectedId === from && isBox(ui.view)) reader.open(row.id);
 }
 
 /** Changes the person's own marks at once and puts them back when the hub refuses. */
@@ -169,7 +171,7 @@ export function run(id: CommandId, key = ''): void {
   switch (id) {
     case 'next': return move(1);
     case 'prev': return move(-1);
-    case 'first': case 'last': return jump(id);
+    case 'first': case 'last': void jump(id); return;
     case 'open': return openItem();
     case 'back': return back();
     case 'choose': return chooseByKey(Number(key));

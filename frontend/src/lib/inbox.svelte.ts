@@ -76,6 +76,12 @@ export class Inbox {
     this.filling = this.fill(this.generation).finally(() => { this.filling = null; });
   }
 
+  /** Loads the rest of the list. */
+  async whole(): Promise<void> {
+    this.want(this.total);
+    await this.filling;
+  }
+
   private async fill(generation: number): Promise<void> {
     this.loading = 'more';
     try {
