@@ -4,14 +4,12 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
-	"os/user"
 	"strings"
 	"sync"
 	"time"
@@ -21,12 +19,12 @@ import (
 	"deskbell/backend/desk"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/protocol/ma2h"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
 	"deskbell/backend/settings"
-	"deskbell/backend/signing"
 	"deskbell/frontend"
 	"deskbell/schemas"
 	"deskbell/store"
@@ -37,11 +35,13 @@ import (
 type Hub struct {
 	cfg      config.Config
 	log      *slog.Logger
+	now      func() time.Time
 	store    *store.Store
 	secrets  *secrets.File
 	settings *settings.Settings
 	fleet    *fleet.Fleet
 	inbox    *inbox.Inbox
+	mailbox  *mailbox.Mailbox
 	ma2h     *ma2h.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
@@ -71,6 +71,11 @@ func (e *RunningError) Error() string {
 
 // Open opens the data folder and puts the hub together. Errors: *RunningError when another hub has the folder.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error) {
+	return open(ctx, cfg, log, time.Now)
+}
+
+// open is Open with the clock that decides everything.
+func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() time.Time) (*Hub, error) {
 	s, err := store.Open(ctx, cfg.Data, log)
 	var locked *store.LockedError
 	if errors.As(err, &locked) {
@@ -80,7 +85,7 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{cfg: cfg, log: log, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
+	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
 	if err := h.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -103,33 +108,40 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	h.settings, err = settings.Load(ctx, h.store, userName(), func(ctx context.Context, values map[string]string) error {
-		return h.store.SetSettings(ctx, values, fleet.Audit{At: time.Now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(keys(values), " "), Result: "done"})
+		return h.store.SetSettings(ctx, values, fleet.Audit{At: h.now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(keys(values), " "), Result: "done"})
 	})
 	if err != nil {
 		return err
 	}
 	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
-	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: time.Now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
+	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
 	h.inbox = inbox.NewInbox(inbox.Config{
-		Store: h.store, Now: time.Now, Operator: h.operator, Log: h.log,
+		Store: h.store, Now: h.now, Operator: h.operator, Log: h.log,
 		Repliers:   map[string]inbox.Replier{},
 		Policy:     h.policy,
 		Hold:       func() time.Duration { return h.settings.Get().Seconds(settings.HoldSeconds) },
 		Retention:  func() time.Duration { return h.settings.Get().Retention() },
 		CheckInput: checkInput,
 		OnOwed:     func() { h.queue.Wake() },
+		OnHand:     func(agent string) { h.mailbox.Ring(agent) },
+		OnDue:      func() { h.mailbox.Wake() },
+		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
+	})
+	h.mailbox = mailbox.New(mailbox.Config{
+		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
+		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	h.ma2h = ma2h.New(ma2h.Config{
-		Inbox: h.inbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
-		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: time.Now, Log: h.log,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
+		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
 	})
 	// The one list of protocols.
 	bindings := []protocol.Binding{h.ma2h}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
-		Inbox: h.inbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
 		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
-		Notifications: h.notificationState, Now: time.Now, Log: h.log,
+		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
 	for _, b := range bindings {
@@ -140,22 +152,20 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		}
 	}
 	h.queue = delivery.New(delivery.Config{
-		Store: h.store, Approved: h.approved, Now: time.Now, Log: h.log,
+		Store: h.store, Push: h.push(pushers), Approved: h.approved, Delivered: h.delivered,
 		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
-		Delivered:     h.inbox.Delivered,
-		Changed:       h.inbox.Moved,
-		Push: func(ctx context.Context, it inbox.Item, o inbox.Owed, now time.Time) (*http.Request, error) {
-			p, ok := pushers[o.Protocol]
-			if !ok {
-				return nil, fmt.Errorf("protocol %q cannot push", o.Protocol)
+		Changed: func(o inbox.Owed) {
+			h.inbox.Moved(o.ItemID)
+			if o.EntryKey != "" {
+				h.desk.Touch("agents")
 			}
-			return p.Push(ctx, it, o, now)
 		},
+		Now: h.now, Log: h.log,
 	})
 	h.desk.Queue = h.queue
 	h.server = server.New(server.Config{
 		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
-		AllowedHosts: h.cfg.AllowedHosts, Now: time.Now, Log: h.log,
+		AllowedHosts: h.cfg.AllowedHosts, Now: h.now, Log: h.log,
 	})
 	return nil
 }
@@ -173,7 +183,7 @@ func (h *Hub) Listen() error {
 	h.mu.Lock()
 	h.listener, h.url = ln, scheme+"://"+ln.Addr().String()
 	h.mu.Unlock()
-	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(time.Now())}); err != nil {
+	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(h.now())}); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	return nil
@@ -184,7 +194,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {
@@ -208,6 +218,10 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Settle applies what is due by now, for one who looks at a hub that does not run: nobody is shown an open question whose
+// time is over.
+func (h *Hub) Settle(ctx context.Context) error { return h.inbox.Settle(ctx) }
 
 // Close ends the hub. What was accepted is on disk long before.
 func (h *Hub) Close() error {
@@ -252,89 +266,6 @@ func (h *Hub) notificationState() (bool, string) {
 
 func (h *Hub) operator() inbox.Actor { return h.settings.Get().Operator() }
 
-func (h *Hub) policy(ctx context.Context, agent string) (inbox.Policy, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if errors.Is(err, fleet.ErrUnknownAgent) {
-		return inbox.Policy{}, nil
-	}
-	return a.Policy.Inbox(), err
-}
-
-func (h *Hub) approved(ctx context.Context, agent, host string) (bool, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if err != nil {
-		return false, err
-	}
-	for _, allowed := range a.Policy.CallbackHosts {
-		if allowed == host {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// agentChanged follows a change of an agent: who its messages are for, and what the page shows.
-func (h *Hub) agentChanged(agent string, reclassify bool) {
-	if reclassify {
-		if err := h.inbox.Reclassify(context.Background(), agent); err != nil {
-			h.log.Error("who messages are for", "agent", agent, "err", err)
-		}
-	}
-	h.desk.Touch("agents")
-}
-
-// secret finds what a callback's reference names (contract §4).
-func (h *Hub) secret(agent, ref string) (string, bool) {
-	scheme, name, _ := strings.Cut(ref, ":")
-	switch scheme {
-	case "env":
-		for _, allowed := range h.cfg.EnvAllow {
-			if allowed == name {
-				v := os.Getenv(name)
-				return v, v != ""
-			}
-		}
-	case "secret":
-		return h.secrets.Get("secret:" + name)
-	case "agent":
-		if name == "signing" {
-			return h.secrets.Get(fleet.SigningSecretName(agent))
-		}
-	}
-	return "", false
-}
-
-// agentKey signs what is pushed to an agent.
-func (h *Hub) agentKey(ctx context.Context, agent string) (signing.Key, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if err != nil {
-		return signing.Key{}, err
-	}
-	if a.Alg == signing.AlgEd25519 {
-		return signing.Ed25519Key(h.signer), nil
-	}
-	secret, ok := h.secrets.Get(fleet.SigningSecretName(agent))
-	if !ok {
-		return signing.Key{}, fmt.Errorf("the signing secret of %s is missing: rotate the agent", agent)
-	}
-	return signing.HMACKey([]byte(secret)), nil
-}
-
-func checkInput(schema, value json.RawMessage) []inbox.FieldError {
-	answer, err := schemas.CompileAnswer(schema)
-	if err != nil {
-		return []inbox.FieldError{{Pointer: "/value", Message: "the question's own schema cannot be used: " + err.Error()}}
-	}
-	if len(value) == 0 || value[0] != '{' {
-		return []inbox.FieldError{{Pointer: "/value", Message: "the answer must be an object"}}
-	}
-	var bad []inbox.FieldError
-	for _, f := range answer.Validate(value) {
-		bad = append(bad, inbox.FieldError{Pointer: "/value" + f.Pointer, Message: f.Message})
-	}
-	return bad
-}
-
 // CheckMessage says what is wrong with a MA2H message beyond who sends it and when: its schema, and the rules that no
 // schema can say. Empty: nothing.
 func CheckMessage(set *schemas.Set, raw []byte) []inbox.FieldError {
@@ -348,24 +279,4 @@ func CheckMessage(set *schemas.Set, raw []byte) []inbox.FieldError {
 		return []inbox.FieldError{{Message: e.Message}}
 	}
 	return []inbox.FieldError{{Message: err.Error()}}
-}
-
-// userName is the operator's name until the setting says otherwise.
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		_, name, found := strings.Cut(u.Username, `\`) // DOMAIN\name on Windows
-		if !found {
-			name = u.Username
-		}
-		return name
-	}
-	return ""
-}
-
-func keys(m map[string]string) []string {
-	all := make([]string, 0, len(m))
-	for k := range m {
-		all = append(all, k)
-	}
-	return all
 }

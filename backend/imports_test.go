@@ -28,12 +28,14 @@ var mayImport = map[string][]string{
 	"backend/settings":  {"backend/inbox"},
 	"backend/notify":    {"backend/inbox"},
 	"backend/delivery":  {"backend/inbox"},
-	"store":             {"backend/inbox", "backend/fleet"},
-	"backend/protocol":  {"backend/inbox", "backend/fleet", "backend/wire"},
+	"backend/mailbox":   {"backend/inbox", "backend/fleet"},
+	"store":             {"backend/inbox", "backend/fleet", "backend/mailbox"},
+	"backend/protocol":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/wire"},
 	"backend/server":    {"backend/inbox", "backend/fleet", "backend/protocol"},
-	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/protocol", "backend/delivery", "backend/settings", "backend/render"},
-	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
-	"backend/cli":       {"backend", "backend/config", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
+	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/settings", "backend/render"},
+	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
+	"backend/client":    {"backend/signing", "backend/wire", "schemas"},
+	"backend/cli":       {"backend", "backend/client", "backend/config", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
 	"backend/notify/":   {"backend/notify"},
 	"app":               {"build", "backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
 	"build":             {},                        // the icon, for the window and the tray
@@ -43,6 +45,7 @@ var mayImport = map[string][]string{
 // mayNotImport are packages of others that would break a promise of the package.
 var mayNotImport = map[string][]string{
 	"backend/inbox":   {"net", "net/http", "database/sql", "os"},
+	"backend/mailbox": {"net", "net/http", "database/sql", "os"},
 	"backend/fleet":   {"net", "net/http", "database/sql", "os"},
 	"backend/signing": {"net", "net/http", "database/sql", "os", "io/fs"},
 	"backend/render":  {"net", "net/http", "database/sql", "os", "io/fs"},

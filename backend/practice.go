@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
@@ -21,7 +20,7 @@ func (h *Hub) practice(ctx context.Context) (string, error) {
 	raw, err := json.Marshal(map[string]any{
 		"ma2h_version":    "0.6",
 		"type":            "ask",
-		"created_at":      inbox.FormatTime(time.Now()),
+		"created_at":      inbox.FormatTime(h.now()),
 		"idempotency_key": inbox.RandomName(),
 		"agent":           map[string]any{"id": practiceAgent, "run_id": "practice", "runtime": "desktop"},
 		"title":           "Practice: ship the release?",

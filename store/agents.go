@@ -13,26 +13,28 @@ import (
 
 var _ fleet.Store = (*Store)(nil)
 
-const agentColumns = `id, protocol, created_at, revoked_at, last_seen, alg, policy`
+const agentColumns = `agents.id, agents.protocol, agents.created_at, revoked_at, last_seen, session_seen, alg, policy`
 
 func scanAgent(row scanner) (fleet.Agent, error) {
 	var a fleet.Agent
-	var created, revoked, seen int64
+	var created, revoked, seen, sessionSeen int64
 	var policy []byte
-	if err := row.Scan(&a.ID, &a.Protocol, &created, &revoked, &seen, &a.Alg, &policy); err != nil {
+	if err := row.Scan(&a.ID, &a.Protocol, &created, &revoked, &seen, &sessionSeen, &a.Alg, &policy); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			err = fleet.ErrUnknownAgent
 		}
 		return a, err
 	}
 	a.CreatedAt, a.RevokedAt, a.LastSeen = at(created), at(revoked), at(seen)
+	a.SessionSeen = at(sessionSeen)
 	if err := json.Unmarshal(policy, &a.Policy); err != nil {
 		return a, fmt.Errorf("stored agent %s: %w", a.ID, err)
 	}
 	return a, nil
 }
 
-func (t *tx) agent(id string) (fleet.Agent, error) {
+// Agent returns an agent inside a transaction.
+func (t *tx) Agent(id string) (fleet.Agent, error) {
 	return scanAgent(t.row(`SELECT `+agentColumns+` FROM agents WHERE id = ?`, id))
 }
 
@@ -43,7 +45,7 @@ func (s *Store) AddAgent(ctx context.Context, a fleet.Agent, hash []byte, audit 
 		return err
 	}
 	return s.do(ctx, func(t *tx) error {
-		had, err := t.agent(a.ID)
+		had, err := t.Agent(a.ID)
 		switch {
 		case err == nil && had.RevokedAt.IsZero():
 			return fleet.ErrAgentExists
@@ -58,14 +60,14 @@ func (s *Store) AddAgent(ctx context.Context, a fleet.Agent, hash []byte, audit 
 		if err := t.exec(`INSERT INTO credentials (hash, agent, created_at, expires_at) VALUES (?,?,?,0)`, hash, a.ID, ms(a.CreatedAt)); err != nil {
 			return err
 		}
-		return t.audit(audit)
+		return t.Audit(audit)
 	})
 }
 
 // Rotate implements fleet.Store.
 func (s *Store) Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error {
-		if _, err := t.agent(id); err != nil {
+		if _, err := t.Agent(id); err != nil {
 			return err
 		}
 		if err := t.exec(`UPDATE credentials SET expires_at = ? WHERE agent = ? AND expires_at = 0`, ms(overlapEnd), id); err != nil {
@@ -77,14 +79,14 @@ func (s *Store) Rotate(ctx context.Context, id string, hash []byte, now, overlap
 		if err := t.exec(`INSERT INTO credentials (hash, agent, created_at, expires_at) VALUES (?,?,?,0)`, hash, id, ms(now)); err != nil {
 			return err
 		}
-		return t.audit(audit)
+		return t.Audit(audit)
 	})
 }
 
 // Revoke implements fleet.Store.
 func (s *Store) Revoke(ctx context.Context, id string, now time.Time, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error {
-		a, err := t.agent(id)
+		a, err := t.Agent(id)
 		if err != nil {
 			return err
 		}
@@ -97,14 +99,18 @@ func (s *Store) Revoke(ctx context.Context, id string, now time.Time, audit flee
 		if err := t.exec(`UPDATE agents SET revoked_at = ? WHERE id = ?`, ms(now), id); err != nil {
 			return err
 		}
-		return t.audit(audit)
+		// Nor does a pairing that was approved and not fetched give any.
+		if err := t.exec(`UPDATE pairings SET state = 'refused' WHERE agent = ? AND state = 'approved'`, id); err != nil {
+			return err
+		}
+		return t.Audit(audit)
 	})
 }
 
 // SetPolicy implements fleet.Store.
 func (s *Store) SetPolicy(ctx context.Context, id string, fn func(*fleet.Policy) error, audit fleet.Audit) (a fleet.Agent, err error) {
 	err = s.do(ctx, func(t *tx) error {
-		if a, err = t.agent(id); err != nil {
+		if a, err = t.Agent(id); err != nil {
 			return err
 		}
 		if err := fn(&a.Policy); err != nil {
@@ -123,19 +129,33 @@ func (s *Store) SetPolicy(ctx context.Context, id string, fn func(*fleet.Policy)
 				return err
 			}
 		}
-		return t.audit(audit)
+		return t.Audit(audit)
 	})
 	return a, err
 }
 
+const authenticate = `SELECT ` + agentColumns + `, newest FROM agents
+	JOIN (SELECT agent, expires_at = 0 AS newest FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?)) ON agent = id
+	WHERE revoked_at = 0`
+
 // Authenticate implements fleet.Store.
 func (s *Store) Authenticate(ctx context.Context, hash []byte, now time.Time) (fleet.Agent, error) {
-	st, err := s.stmt(ctx, `SELECT `+agentColumns+` FROM agents WHERE revoked_at = 0 AND
-		id = (SELECT agent FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?))`)
+	st, err := s.stmt(ctx, authenticate)
 	if err != nil {
 		return fleet.Agent{}, err
 	}
-	a, err := scanAgent(st.QueryRowContext(ctx, hash, ms(now)))
+	return proved(st.QueryRowContext(ctx, hash, ms(now)))
+}
+
+// Authenticate is the same inside a transaction.
+func (t *tx) Authenticate(hash []byte, now time.Time) (fleet.Agent, error) {
+	return proved(t.row(authenticate, hash, ms(now)))
+}
+
+func proved(row scanner) (fleet.Agent, error) {
+	var newest bool
+	a, err := scanAgent(withExtra{row, []any{&newest}})
+	a.Newest = newest
 	if errors.Is(err, fleet.ErrUnknownAgent) {
 		err = fleet.ErrUnknownToken
 	}

@@ -6,13 +6,14 @@ import (
 	"deskbell/backend/fleet"
 )
 
-func (t *tx) audit(a fleet.Audit) error {
+// Audit writes an audit line inside a transaction.
+func (t *tx) Audit(a fleet.Audit) error {
 	return t.exec(`INSERT INTO audit (at, actor, action, target, result) VALUES (?,?,?,?,?)`, ms(a.At), a.Actor, a.Action, a.Target, a.Result)
 }
 
 // Audit implements fleet.Store.
 func (s *Store) Audit(ctx context.Context, a fleet.Audit) error {
-	return s.do(ctx, func(t *tx) error { return t.audit(a) })
+	return s.do(ctx, func(t *tx) error { return t.Audit(a) })
 }
 
 // AuditLines returns the newest lines, newest first.

@@ -13,8 +13,10 @@ import (
 
 var _ inbox.Store = (*Store)(nil)
 
-const itemColumns = `n, id, rev, protocol, kind, state, agent, title, priority, for_operator, received_at, expires_at, changed_at,
-	content, original, outcome, response, track, track_detail, is_read, starred, archived, snoozed_until, pending`
+const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, items.state, items.agent, items.title, items.priority,
+	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.original,
+	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
+	items.archived, items.snoozed_until, items.pending`
 
 // scanner is a row of either kind.
 type scanner interface{ Scan(...any) error }
@@ -24,11 +26,11 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	var (
 		kind, state, track                            string
 		content                                       []byte
-		outcome, trackDetail, pending                 sql.NullString
+		outcome, trackDetail, mailbox, pending        sql.NullString
 		received, expires, changed, snoozed, priority int64
 	)
 	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
-		&received, &expires, &changed, &content, &it.Original, &outcome, &it.Response, &track, &trackDetail,
+		&received, &expires, &changed, &content, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
 		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending)
 	if err != nil {
 		return it, 0, err
@@ -38,7 +40,7 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{content, &it.Content}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(pending.String), &it.Pending}} {
+	}{{content, &it.Content}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}} {
 		if len(part.text) == 0 {
 			continue
 		}
@@ -56,7 +58,7 @@ func endedAt(it inbox.Item) int64 {
 	case it.Outcome != nil:
 		return ms(it.Outcome.Time())
 	case it.Kind == inbox.Notice && it.Marks.Archived:
-		return ms(it.ReceivedAt)
+		return ms(it.ReceivedAt) // among what ended
 	}
 	return 0
 }
@@ -84,49 +86,58 @@ func dueAt(it inbox.Item) int64 {
 
 // Insert implements inbox.Store.
 func (s *Store) Insert(ctx context.Context, new inbox.New) (it inbox.Item, digest []byte, fresh bool, err error) {
-	content, err := json.Marshal(new.Item.Content)
+	err = s.do(ctx, func(t *tx) error {
+		it, digest, fresh, err = t.Insert(new)
+		return err
+	})
+	return it, digest, fresh, err
+}
+
+// Insert stores an item, or finds the one that its key made before.
+func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, err error) {
+	it = new.Item
+	if new.Key != "" {
+		var n int64
+		switch err := t.row(`SELECT n, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`, it.Agent, new.Key, it.Protocol).Scan(&n, &digest); {
+		case err == nil:
+			it, _, err = scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE n = ?`, n))
+			return it, digest, false, err
+		case !errors.Is(err, sql.ErrNoRows):
+			return it, nil, false, err
+		}
+	}
+	content, err := json.Marshal(it.Content)
 	if err != nil {
 		return it, nil, false, fmt.Errorf("item: %w", err)
 	}
-	err = s.do(ctx, func(t *tx) error {
-		it = new.Item
-		if new.Key != "" {
-			var n int64
-			switch err := t.row(`SELECT n, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`, it.Agent, new.Key, it.Protocol).Scan(&n, &digest); {
-			case err == nil:
-				it, _, err = scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE n = ?`, n))
-				return err
-			case !errors.Is(err, sql.ErrNoRows):
-				return err
-			}
+	mailbox, err := jsonOrNull(it.Mailbox, it.Mailbox != nil)
+	if err != nil {
+		return it, nil, false, err
+	}
+	if !it.Terminal() {
+		if err := t.admit(it.Agent, new.MaxOpen); err != nil {
+			return it, nil, false, err
 		}
-		if !it.Terminal() {
-			if err := t.admit(it.Agent, new.MaxOpen); err != nil {
-				return err
-			}
-		}
-		it.Rev = t.nextRev()
-		n, err := t.insert(`INSERT INTO items (id, rev, protocol, kind, state, box, agent, title, priority, for_operator,
-				received_at, expires_at, ended_at, changed_at, due_at, idem_key, digest, content, original, track, is_read, starred, archived, snoozed_until)
-			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',0,0,0,0)`,
-			it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), it.Box(), it.Agent, it.Title, int(it.Priority), it.ForOperator,
-			ms(it.ReceivedAt), ms(it.ExpiresAt), endedAt(it), ms(it.ChangedAt), dueAt(it),
-			sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, string(content), it.Original)
-		if err != nil {
-			return err
-		}
-		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note) VALUES (?,1,?,?,?,?)`,
-			n, ms(new.Entry.At), new.Entry.Actor, new.Entry.Action, new.Entry.Note); err != nil {
-			return err
-		}
-		if err := t.exec(`INSERT INTO reindex (n) VALUES (?)`, n); err != nil {
-			return err
-		}
-		fresh = true
-		t.moved(nil, &it)
-		return nil
-	})
-	return it, digest, fresh, err
+	}
+	it.Rev = t.nextRev()
+	n, err := t.insert(`INSERT INTO items (id, rev, protocol, kind, state, box, agent, title, priority, for_operator,
+			received_at, expires_at, ended_at, changed_at, due_at, idem_key, digest, content, original, track, mailbox, is_read, starred, archived, snoozed_until)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?,0,0,0,0)`,
+		it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), it.Box(), it.Agent, it.Title, int(it.Priority), it.ForOperator,
+		ms(it.ReceivedAt), ms(it.ExpiresAt), endedAt(it), ms(it.ChangedAt), t.due(dueAt(it)),
+		sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, string(content), it.Original, mailbox)
+	if err != nil {
+		return it, nil, false, err
+	}
+	if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note) VALUES (?,1,?,?,?,?)`,
+		n, ms(new.Entry.At), new.Entry.Actor, new.Entry.Action, new.Entry.Note); err != nil {
+		return it, nil, false, err
+	}
+	if err := t.exec(`INSERT INTO reindex (n) VALUES (?)`, n); err != nil {
+		return it, nil, false, err
+	}
+	t.moved(nil, &it)
+	return it, nil, true, nil
 }
 
 // Item implements inbox.Store.
@@ -175,10 +186,7 @@ func (s *Store) ItemByKey(ctx context.Context, protocol, agent, key string) (inb
 func (s *Store) Apply(ctx context.Context, id string, fn func(inbox.Item) (inbox.Change, error)) (inbox.Item, error) {
 	var it inbox.Item
 	err := s.do(ctx, func(t *tx) error {
-		before, n, err := scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE id = ?`, id))
-		if errors.Is(err, sql.ErrNoRows) {
-			return inbox.ErrNotFound
-		}
+		before, n, err := t.item(id)
 		if err != nil {
 			return err
 		}
@@ -191,6 +199,29 @@ func (s *Store) Apply(ctx context.Context, id string, fn func(inbox.Item) (inbox
 		return err
 	})
 	return it, err
+}
+
+func (t *tx) item(id string) (inbox.Item, int64, error) {
+	it, n, err := scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = inbox.ErrNotFound
+	}
+	return it, n, err
+}
+
+// Item returns an item inside a transaction.
+func (t *tx) Item(id string) (inbox.Item, error) {
+	it, _, err := t.item(id)
+	return it, err
+}
+
+// PutItem writes a change of an item inside a transaction.
+func (t *tx) PutItem(before inbox.Item, ch inbox.Change) (inbox.Item, error) {
+	_, n, err := t.item(before.ID)
+	if err != nil {
+		return ch.Item, err
+	}
+	return t.update(n, before, ch)
 }
 
 // update writes a change to row n.
@@ -209,10 +240,17 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 	if err != nil {
 		return it, err
 	}
+	mailbox, err := jsonOrNull(it.Mailbox, it.Mailbox != nil)
+	if err != nil {
+		return it, err
+	}
+	if dueAt(before) > 0 {
+		t.dueMoved = true
+	}
 	if err := t.exec(`UPDATE items SET rev=?, state=?, box=?, for_operator=?, ended_at=?, changed_at=?, due_at=?, outcome=?, response=?,
-			track=?, track_detail=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=? WHERE n=?`,
-		it.Rev, string(it.State), it.Box(), it.ForOperator, endedAt(it), ms(it.ChangedAt), dueAt(it), outcome, it.Response,
-		string(it.Track.State), track, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
+			track=?, track_detail=?, mailbox=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=? WHERE n=?`,
+		it.Rev, string(it.State), it.Box(), it.ForOperator, endedAt(it), ms(it.ChangedAt), t.due(dueAt(it)), outcome, it.Response,
+		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
 		return it, err
 	}
 	if ch.Entry != (inbox.Entry{}) {
@@ -224,6 +262,11 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 	}
 	if ch.Owed != nil {
 		if err := t.owe(n, *ch.Owed); err != nil {
+			return it, err
+		}
+	}
+	if ch.Hand != nil {
+		if err := t.hand(n, it, *ch.Hand); err != nil {
 			return it, err
 		}
 	}
@@ -262,26 +305,4 @@ func (s *Store) History(ctx context.Context, id string) ([]inbox.Entry, error) {
 		all = append(all, e)
 	}
 	return all, rows.Err()
-}
-
-// Due implements inbox.Store.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) (ids []string, next time.Time, err error) {
-	rows, err := s.query(ctx, `SELECT id, due_at FROM items WHERE due_at > 0 ORDER BY due_at LIMIT ?`, limit+1)
-	if err != nil {
-		return nil, next, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		var due int64
-		if err := rows.Scan(&id, &due); err != nil {
-			return nil, next, err
-		}
-		if due > ms(now) {
-			next = at(due)
-			break
-		}
-		ids = append(ids, id)
-	}
-	return ids, next, rows.Err()
 }

@@ -13,21 +13,12 @@ import (
 // List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by priority,
 // then oldest first, the box "done" by when it ended, everything else newest first; a search always newest first.
 func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, string, error) {
-	where := []string{"1"}
-	var args []any
+	cond, args, ok := conditions(f)
+	if !ok {
+		return nil, "", nil
+	}
+	where := []string{cond}
 	add := func(cond string, a ...any) { where, args = append(where, cond), append(args, a...) }
-	switch f.Box {
-	case "":
-	case "needs":
-		add(`box = 'needs'`)
-	default:
-		add(`box <> 'needs' AND box = ?`, f.Box)
-	}
-	for col, v := range map[string]string{"state": f.State, "kind": f.Kind, "agent": f.Agent, "protocol": f.Protocol} {
-		if v != "" {
-			add(col+` = ?`, v)
-		}
-	}
 	order, key := `n DESC`, func(it inbox.Listed, n int64) string { return fmt.Sprintf("%d", n) }
 	after := func(c string) (err error) {
 		var n int64
@@ -38,14 +29,17 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 	}
 	switch {
 	case f.Query != "":
-		match := ftsQuery(f.Query)
-		if match == "" {
-			return nil, "", nil
-		}
 		if err := s.catchUp(ctx); err != nil {
 			return nil, "", err
 		}
-		add(`n IN (SELECT rowid FROM items_fts WHERE items_fts MATCH ?)`, match)
+		order = `items_fts.rowid DESC`
+		after = func(c string) (err error) {
+			var n int64
+			if _, err = fmt.Sscanf(c, "%d", &n); err == nil {
+				add(`items_fts.rowid < ?`, n)
+			}
+			return err
+		}
 	case f.Box == "needs":
 		order = `priority DESC, n`
 		key = func(it inbox.Listed, n int64) string { return fmt.Sprintf("%d.%d", it.Priority, n) }
@@ -75,13 +69,14 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 			return nil, "", inbox.ErrBadCursor
 		}
 	}
-	if f.Limit <= 0 || f.Limit > 500 {
+	if f.Limit <= 0 {
 		f.Limit = 100
 	}
+	f.Limit = min(f.Limit, 500)
 	args = append(args, f.Limit+1)
 	rows, err := s.query(ctx, `SELECT `+itemColumns+`,
 			coalesce((SELECT state FROM owed WHERE item = items.n AND state IN ('waiting_approval', 'gave_up', 'refused')), '')
-		FROM items WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+` LIMIT ?`, args...)
+		FROM `+tables(f)+` WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+` LIMIT ?`, args...)
 	if err != nil {
 		return nil, "", fmt.Errorf("list: %w", err)
 	}
@@ -104,6 +99,45 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 	return page, next, rows.Err()
 }
 
+// tables is what a filter reads from. A search walks the index newest first and stops when it has enough, however many
+// rows match.
+func tables(f inbox.Filter) string {
+	if f.Query != "" {
+		return `items_fts CROSS JOIN items ON items.n = items_fts.rowid`
+	}
+	return `items`
+}
+
+// conditions turns a filter into what a row must be; false when nothing can match it.
+func conditions(f inbox.Filter) (string, []any, bool) {
+	where := []string{"1"}
+	var args []any
+	add := func(cond string, a ...any) { where, args = append(where, cond), append(args, a...) }
+	switch f.Box {
+	case "":
+	case "needs":
+		add(`box = 'needs'`)
+	default:
+		add(`box <> 'needs' AND box = ?`, f.Box)
+	}
+	if f.Triage {
+		add(`box <> 'fleet'`)
+	}
+	for _, c := range []struct{ col, want string }{{"state", f.State}, {"kind", f.Kind}, {"agent", f.Agent}, {"protocol", f.Protocol}} {
+		if c.want != "" {
+			add(`items.`+c.col+` = ?`, c.want)
+		}
+	}
+	if f.Query != "" {
+		match := ftsQuery(f.Query)
+		if match == "" {
+			return "", nil, false
+		}
+		add(`items_fts MATCH ?`, match)
+	}
+	return strings.Join(where, " AND "), args, true
+}
+
 // withExtra scans columns that follow the ones a scan function knows.
 type withExtra struct {
 	row   scanner
@@ -115,16 +149,16 @@ func (w withExtra) Scan(dest ...any) error { return w.row.Scan(append(dest, w.ex
 // Count returns how many items a filter finds, up to a bound that keeps it quick.
 func (s *Store) Count(ctx context.Context, f inbox.Filter) (int, error) {
 	const bound = 10000
-	match := ftsQuery(f.Query)
-	if match == "" {
+	where, args, ok := conditions(f)
+	if !ok {
 		return 0, nil
 	}
-	st, err := s.stmt(ctx, `SELECT count(*) FROM (SELECT 1 FROM items_fts WHERE items_fts MATCH ? LIMIT ?)`)
+	st, err := s.stmt(ctx, `SELECT count(*) FROM (SELECT 1 FROM `+tables(f)+` WHERE `+where+` LIMIT ?)`)
 	if err != nil {
 		return 0, err
 	}
 	var n int
-	return n, st.QueryRowContext(ctx, match, bound).Scan(&n)
+	return n, st.QueryRowContext(ctx, append(args, bound)...).Scan(&n)
 }
 
 // Each calls fn with every item, oldest first, and its history. It reads in pages, so fn may take its time.
@@ -162,19 +196,23 @@ func (s *Store) Each(ctx context.Context, fn func(inbox.Item, []inbox.Entry) err
 	}
 }
 
-// MarkRead marks every unread item of a box read and returns how many there were and the newest revision.
-func (s *Store) MarkRead(ctx context.Context, box string) (n int64, rev int64, err error) {
+// MarkRead marks every unread item of a box read and returns how many there were.
+func (s *Store) MarkRead(ctx context.Context, box string) (n int64, err error) {
 	err = s.do(ctx, func(t *tx) error {
-		rev = t.nextRev()
-		if n, err = t.run(`UPDATE items SET is_read = 1, rev = ? WHERE box = ? AND is_read = 0`, rev, box); err != nil {
+		if n, err = t.run(`UPDATE items SET is_read = 1, rev = ? WHERE box = ? AND is_read = 0`, t.nextRev(), box); err != nil {
 			return err
 		}
-		t.after(func() {
-			t.s.counts.mu.Lock()
-			defer t.s.counts.mu.Unlock()
-			t.s.counts.boxes = nil // counted again when next wanted
-		})
+		if box == "notices" {
+			read := int(n)
+			t.after(func() {
+				t.s.counts.mu.Lock()
+				defer t.s.counts.mu.Unlock()
+				if t.s.counts.boxes != nil {
+					t.s.counts.boxes[unreadNotices] -= read
+				}
+			})
+		}
 		return nil
 	})
-	return n, rev, err
+	return n, err
 }

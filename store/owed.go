@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -15,12 +16,18 @@ func (t *tx) owe(n int64, o inbox.Owed) error {
 		n, o.Protocol, o.Agent, o.URL, o.Host, string(o.State), ms(o.Created), ms(o.NextAt))
 }
 
-const owedColumns = `owed.id, items.id, owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at`
+// Owe records a directive that must be pushed.
+func (t *tx) Owe(o inbox.Owed) error {
+	return t.exec(`INSERT INTO owed (entry, protocol, agent, url, host, state, attempts, created, next_at) VALUES (?,?,?,?,?,?,0,?,?)`,
+		o.EntryKey, o.Protocol, o.Agent, o.URL, o.Host, string(o.State), ms(o.Created), ms(o.NextAt))
+}
+
+const owedColumns = `owed.id, coalesce(items.id, ''), coalesce(owed.entry, ''), owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at`
 
 func scanOwed(row scanner) (inbox.Owed, error) {
 	var o inbox.Owed
 	var created, next int64
-	err := row.Scan(&o.ID, &o.ItemID, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next)
+	err := row.Scan(&o.ID, &o.ItemID, &o.EntryKey, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = inbox.ErrNotFound
 	}
@@ -28,10 +35,15 @@ func scanOwed(row scanner) (inbox.Owed, error) {
 	return o, err
 }
 
-// OwedDue returns pushes due at or before now, the longest due first, and when the next one after that is due (zero: none).
-func (s *Store) OwedDue(ctx context.Context, now time.Time, limit int) (due []inbox.Owed, next time.Time, err error) {
-	rows, err := s.query(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item
-		WHERE owed.state = 'pending' ORDER BY owed.next_at LIMIT ?`, limit+1)
+// OwedDue returns pushes due at or before now, the longest due first, and when the next one after that is due (zero:
+// none). Pushes to the hosts in except are left out.
+func (s *Store) OwedDue(ctx context.Context, now time.Time, except []string, limit int) (due []inbox.Owed, next time.Time, err error) {
+	hosts, err := json.Marshal(append([]string{}, except...))
+	if err != nil {
+		return nil, next, err
+	}
+	rows, err := s.query(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item
+		WHERE owed.state = 'pending' AND owed.host NOT IN (SELECT value FROM json_each(?)) ORDER BY owed.next_at LIMIT ?`, string(hosts), limit+1)
 	if err != nil {
 		return nil, next, err
 	}
@@ -50,13 +62,31 @@ func (s *Store) OwedDue(ctx context.Context, now time.Time, limit int) (due []in
 	return due, next, rows.Err()
 }
 
+// Owed returns one push; inbox.ErrNotFound.
+func (s *Store) Owed(ctx context.Context, id int64) (inbox.Owed, error) {
+	st, err := s.stmt(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item WHERE owed.id = ?`)
+	if err != nil {
+		return inbox.Owed{}, err
+	}
+	return scanOwed(st.QueryRowContext(ctx, id))
+}
+
 // OwedOf returns an item's push and its attempts, oldest first; inbox.ErrNotFound when it owes none.
 func (s *Store) OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error) {
-	st, err := s.stmt(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item WHERE items.id = ?`)
+	return s.owed(ctx, `SELECT `+owedColumns+` FROM owed JOIN items ON items.n = owed.item WHERE items.id = ?`, itemID)
+}
+
+// OwedOfEntry is the same for a directive.
+func (s *Store) OwedOfEntry(ctx context.Context, key string) (inbox.Owed, []inbox.Attempt, error) {
+	return s.owed(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item WHERE owed.entry = ?`, key)
+}
+
+func (s *Store) owed(ctx context.Context, q, key string) (inbox.Owed, []inbox.Attempt, error) {
+	st, err := s.stmt(ctx, q)
 	if err != nil {
 		return inbox.Owed{}, nil, err
 	}
-	o, err := scanOwed(st.QueryRowContext(ctx, itemID))
+	o, err := scanOwed(st.QueryRowContext(ctx, key))
 	if err != nil {
 		return o, nil, err
 	}

@@ -78,6 +78,6 @@ func (s *Store) SetPairing(ctx context.Context, id string, from, to fleet.Pairin
 		if n == 0 {
 			return fleet.ErrPairingOver
 		}
-		return t.audit(audit)
+		return t.Audit(audit)
 	})
 }

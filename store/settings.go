@@ -33,6 +33,6 @@ func (s *Store) SetSettings(ctx context.Context, values map[string]string, audit
 				return err
 			}
 		}
-		return t.audit(audit)
+		return t.Audit(audit)
 	})
 }

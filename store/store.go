@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver; pure Go, so that the headless binary needs no C
@@ -35,10 +36,11 @@ type Store struct {
 	read  *sql.DB
 	log   *slog.Logger
 
-	jobs   chan *job
-	quit   chan struct{} // closed to end the writer
-	done   chan struct{} // closed when it has ended
-	closed sync.Once
+	jobs    chan *job
+	quit    chan struct{} // closed to end the writer
+	running bool          // the writer was started
+	done    chan struct{} // closed when it has ended
+	closed  sync.Once
 
 	// What follows belongs to the writer goroutine.
 	rev    int64
@@ -46,6 +48,8 @@ type Store struct {
 
 	// onCommit is told before and after every commit; only the crash test sets it.
 	onCommit func(before bool)
+
+	nextDue atomic.Int64 // when the next thing falls due, in milliseconds; 0: nothing will
 
 	reads sync.Map // query text -> *sql.Stmt
 }
@@ -134,7 +138,7 @@ func (s *Store) Close() error {
 
 func (s *Store) shut() error {
 	var errs []error
-	if s.counts != nil { // the writer runs
+	if s.running {
 		close(s.quit)
 		<-s.done
 	}

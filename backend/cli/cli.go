@@ -124,7 +124,7 @@ func (a *app) exitCode(err error) int {
 	case errors.Is(err, syscall.EADDRINUSE):
 		code = exitPortTaken
 	case errors.Is(err, context.Canceled):
-		code = exitInterrupted
+		code, err = exitInterrupted, errors.New("interrupted")
 	}
 	a.say("deskbell: %s", err)
 	if errors.As(err, &refused) {

@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
 // suggest asks the running hub, briefly. No hub, no suggestions: pressing Tab opens nothing.
 func (a *app) suggest(path string, pick func(json.RawMessage) []string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

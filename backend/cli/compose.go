@@ -17,6 +17,9 @@ import (
 	"deskbell/backend/inbox"
 )
 
+// ma2hVersion is the version of the protocol that messages from here declare.
+const ma2hVersion = "0.6"
+
 // envelope is a message as this command line submits it.
 type envelope struct {
 	Version   string          `json:"ma2h_version"`
@@ -155,7 +158,7 @@ func (c *compose) taskFlags(cmd *cobra.Command) {
 // build makes the message. What only the hub knows (the operator's name) is asked for when it is needed.
 func (c *compose) build(a *app, kind, title, agent string, now time.Time, operator func() (string, error)) (*envelope, error) {
 	e := &envelope{
-		Version: "0.6", Type: kind, CreatedAt: inbox.FormatTime(now), Key: c.key, Title: title, Priority: c.priority, Tags: c.tags,
+		Version: ma2hVersion, Type: kind, CreatedAt: inbox.FormatTime(now), Key: c.key, Title: title, Priority: c.priority, Tags: c.tags,
 		Agent: envelopeAgent{ID: agent, RunID: c.run, Runtime: "cli", Project: c.project}, Sensitive: c.sensitive,
 	}
 	if e.Key == "" {

@@ -25,7 +25,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: "  deskbell version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			doc := map[string]any{"version": config.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "ma2h": "0.6", "window": a.window != nil}
+			doc := map[string]any{"version": config.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "ma2h": ma2hVersion, "window": a.window != nil}
 			text := "deskbell " + config.Version
 			if info, ok := debug.ReadBuildInfo(); ok {
 				for _, s := range info.Settings {
@@ -35,7 +35,7 @@ func (a *app) versionCommand() *cobra.Command {
 					}
 				}
 			}
-			return a.done(doc, "%s, MA2H 0.6, %s %s/%s", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return a.done(doc, "%s, MA2H %s, %s %s/%s", text, ma2hVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }
@@ -76,7 +76,7 @@ the operator's token (operator.token). Keep that folder as safe as a password.
 
 To restore: stop the hub, put FILE in the data folder as deskbell.db, remove deskbell.db-wal and deskbell.db-shm there,
 and copy the files of FILE.secrets beside it. Without them a new operator token and signing key are made at the next
-start, agents keep their tokens, and pushed answers wait until each agent is rotated.`
+start, agents keep their tokens, and pushes to an agent fail until it is rotated.`
 
 func (a *app) backupCommand() *cobra.Command {
 	var withSecrets bool

@@ -288,6 +288,14 @@ func (a *app) operatorOf(ctx context.Context, cfg config.Config) (*hub, error) {
 		if !errors.As(err, &other) {
 			return h, err
 		}
+		// Somebody does have the folder: a hub whose process cannot be seen from here (in a container) answers all the same.
+		if other.Other.URL != "" && responds(ctx, a.dial(cfg, other.Other.URL, "")) {
+			token, err := operatorToken(cfg.Data)
+			if err != nil {
+				return nil, err
+			}
+			return a.dial(cfg, other.Other.URL, token), nil
+		}
 		if pause(patience, 50*time.Millisecond) != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -328,6 +336,9 @@ func (a *app) openHere(ctx context.Context, cfg config.Config) (*hub, error) {
 	hb, err := backend.Open(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
+	}
+	if err := hb.Settle(ctx); err != nil {
+		return nil, errors.Join(err, hb.Close())
 	}
 	h := local(hb)
 	h.close = hb.Close

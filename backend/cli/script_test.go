@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("DESKBELL_DATA", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // for what scripts run themselves
 			e.Values[jobsKey{}] = &jobs{byName: map[string]*job{}, receivers: map[string]*receiver{}}
 			return nil
 		},
@@ -135,6 +136,8 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	}
 	cmd := exec.Command(program, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")
+	// With the race detector every process would linger for a second at its end.
+	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "BROWSER", "SECRET", "MA2H_CALLBACK_SECRET",
 		"DESKBELL_DATA", "DESKBELL_ADDR", "DESKBELL_TOKEN", "DESKBELL_AGENT", "DESKBELL_DEV"} {
 		if v := ts.Getenv(name); v != "" {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -46,7 +47,22 @@ func Allowed(ip netip.Addr, loopback bool) bool {
 			return false
 		}
 	}
-	return ip.IsValid() && ip.IsGlobalUnicast()
+	// Of IPv6 only the block that addresses are given out from: what lies outside it embeds or translates others, is
+	// local, or means nothing yet.
+	return ip.IsValid() && ip.IsGlobalUnicast() && (ip.Is4() || globalIPv6.Contains(ip))
+}
+
+var globalIPv6 = netip.MustParsePrefix("2000::/3")
+
+// looksLikeIPv4 says whether a host's last label is a number: some resolvers read such a name as an address, in
+// spellings (2130706433, 0x7f.1, 127.1) that netip does not.
+func looksLikeIPv4(host string) bool {
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	last := strings.ToLower(labels[len(labels)-1])
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 // CheckURL refuses a callback address that could never be allowed and returns the host as the operator approves it:
@@ -65,8 +81,20 @@ func CheckURL(raw string) (host string, err error) {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "", errors.New("must be an https URL")
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && !Allowed(ip, true) {
+	ip, err := netip.ParseAddr(u.Hostname())
+	switch {
+	case err == nil && !Allowed(ip, true):
 		return "", errors.New("leads to a private, reserved or metadata address, where the hub never connects")
+	case err != nil && looksLikeIPv4(u.Hostname()):
+		return "", errors.New("must give an IPv4 address as four decimal numbers")
+	}
+	if strings.HasSuffix(u.Host, ":") {
+		return "", errors.New("has a colon without a port")
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return "", errors.New("has a port outside 1 to 65535")
+		}
 	}
 	return strings.ToLower(u.Host), nil
 }

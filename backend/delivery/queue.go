@@ -23,29 +23,43 @@ var delays = [...]time.Duration{0, time.Second, 4 * time.Second, 16 * time.Secon
 // MaxAttempts is how often a push is tried before it is given up.
 const MaxAttempts = len(delays)
 
-// workers is how many pushes are under way at once: a slow receiver must not hold the others up.
-const workers = 16
+// How many pushes are under way at once, in all and to one host: a slow receiver must not hold the others up.
+const (
+	workers = 64
+	perHost = 8
+)
+
+// batch is how many due pushes are looked at together: more than can be under way, so that some of them are not.
+const batch = 4 * workers
+
+// afterError is how long a push rests that could not be attempted, or its attempt not recorded.
+const afterError = 5 * time.Second
+
+// ErrWithdrawn: the push is not to be made, now or later. What wraps it says why.
+var ErrWithdrawn = errors.New("not sent")
 
 // Store keeps what is owed.
 type Store interface {
-	OwedDue(ctx context.Context, now time.Time, limit int) (due []inbox.Owed, next time.Time, err error)
+	// OwedDue leaves out pushes to the hosts in except.
+	OwedDue(ctx context.Context, now time.Time, except []string, limit int) (due []inbox.Owed, next time.Time, err error)
+	// Owed returns one push as it stands now; inbox.ErrNotFound.
+	Owed(ctx context.Context, id int64) (inbox.Owed, error)
 	Attempted(ctx context.Context, o inbox.Owed, a inbox.Attempt) error
-	Item(ctx context.Context, id string) (inbox.Item, error)
 }
 
 // Config is what a Queue needs.
 type Config struct {
 	Store Store
-	// Push makes one attempt's request.
-	Push func(ctx context.Context, it inbox.Item, owed inbox.Owed, now time.Time) (*http.Request, error)
-	// Approved says whether the operator approved this host for this agent.
-	Approved func(ctx context.Context, agent, host string) (bool, error)
+	// Push makes one attempt's request. Errors that wrap ErrWithdrawn end the push.
+	Push func(ctx context.Context, owed inbox.Owed, now time.Time) (*http.Request, error)
+	// Approved says whether the operator approved the push's host for its agent.
+	Approved func(ctx context.Context, owed inbox.Owed) (bool, error)
 	// AllowLoopback says whether approved hosts on this machine may be reached at present.
 	AllowLoopback func() bool
 	// Delivered is told of a push that was received.
-	Delivered func(ctx context.Context, itemID string) error
-	// Changed is told that a push of this item moved.
-	Changed func(itemID string)
+	Delivered func(ctx context.Context, owed inbox.Owed) error
+	// Changed is told of a push that moved.
+	Changed func(owed inbox.Owed)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -55,13 +69,16 @@ type Queue struct {
 	Config
 	wake chan struct{}
 
-	mu   sync.Mutex
-	busy map[int64]bool // owed pushes being attempted right now
+	client func(loopback bool) *http.Client
+
+	mu    sync.Mutex
+	busy  map[int64]bool // owed pushes being attempted right now
+	hosts map[string]int // how many of them go to each host
 }
 
 // New returns a Queue; Run runs it.
 func New(c Config) *Queue {
-	return &Queue{Config: c, wake: make(chan struct{}, 1), busy: map[int64]bool{}}
+	return &Queue{Config: c, wake: make(chan struct{}, 1), client: client, busy: map[int64]bool{}, hosts: map[string]int{}}
 }
 
 // Wake makes the queue look for due pushes now.
@@ -78,7 +95,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	defer wg.Wait()
 	slots := make(chan struct{}, workers)
 	for {
-		due, next, err := q.Store.OwedDue(ctx, q.Now(), 4*workers)
+		due, next, err := q.Store.OwedDue(ctx, q.Now(), q.full(), batch)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -88,7 +105,7 @@ func (q *Queue) Run(ctx context.Context) error {
 		}
 		started := false
 		for _, o := range due {
-			if !q.begin(o.ID) {
+			if !q.begin(o) {
 				continue
 			}
 			select {
@@ -98,13 +115,22 @@ func (q *Queue) Run(ctx context.Context) error {
 			}
 			started = true
 			wg.Go(func() {
-				defer func() { <-slots; q.end(o.ID); q.Wake() }()
-				if err := q.attempt(ctx, o); err != nil && ctx.Err() == nil {
-					q.Log.Error("push", "item", o.ItemID, "err", err)
+				err := q.attempt(ctx, o)
+				<-slots
+				q.leave(o)
+				if err != nil && ctx.Err() == nil {
+					q.Log.Error("push", "item", o.ItemID+o.EntryKey, "err", err)
+					q.Wake() // for the host's others
+					select {
+					case <-time.After(afterError): // still busy: what fails for a reason of ours is not hurled at the receiver
+					case <-ctx.Done():
+					}
 				}
+				q.end(o)
+				q.Wake()
 			})
 		}
-		if started && len(due) == 4*workers {
+		if started && len(due) == batch {
 			continue
 		}
 		var timer <-chan time.Time
@@ -120,67 +146,112 @@ func (q *Queue) Run(ctx context.Context) error {
 	}
 }
 
-func (q *Queue) begin(id int64) bool {
+// full lists the hosts that as many pushes go to as may.
+func (q *Queue) full() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.busy[id] {
+	full := []string{}
+	for host, n := range q.hosts {
+		if n >= perHost {
+			full = append(full, host)
+		}
+	}
+	return full
+}
+
+func (q *Queue) begin(o inbox.Owed) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy[o.ID] || q.hosts[o.Host] >= perHost {
 		return false
 	}
-	q.busy[id] = true
+	q.busy[o.ID] = true
+	q.hosts[o.Host]++
 	return true
 }
 
-func (q *Queue) end(id int64) {
+// leave makes room at the push's host; end lets the push itself be attempted again.
+func (q *Queue) leave(o inbox.Owed) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.busy, id)
+	if q.hosts[o.Host]--; q.hosts[o.Host] == 0 {
+		delete(q.hosts, o.Host)
+	}
+}
+
+func (q *Queue) end(o inbox.Owed) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.busy, o.ID)
 }
 
 // attempt tries one push once and records what came of it.
 func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
-	approved, err := q.Approved(ctx, o.Agent, o.Host)
+	// Read again now that nobody else attempts it: the list that named it may be older than its last attempt.
+	o, err := q.Store.Owed(ctx, o.ID)
+	if errors.Is(err, inbox.ErrNotFound) || (err == nil && (o.State != inbox.OwedPending || o.NextAt.After(q.Now()))) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	approved, err := q.Approved(ctx, o)
 	if err != nil {
 		return err
 	}
 	loopback := IsLoopbackURL(o.URL)
 	if !approved {
-		o.State = inbox.OwedApproval
-		err := q.Store.Attempted(ctx, o, inbox.Attempt{})
-		q.Changed(o.ItemID)
-		return err
-	}
-	it, err := q.Store.Item(ctx, o.ItemID)
-	if err != nil {
-		return err
+		return q.await(ctx, o)
 	}
 	start := q.Now()
 	a := inbox.Attempt{N: o.Attempts + 1, At: start}
-	if loopback && !q.AllowLoopback() {
+	withdrawn := false
+	if _, err := CheckURL(o.URL); err != nil { // an earlier version may have let it in
+		a.Err, withdrawn = "the callback address "+err.Error(), true
+	} else if loopback && !q.AllowLoopback() {
 		a.Err = "callbacks to this machine are switched off (callbacks.allow_loopback)"
 	} else {
-		a.Status, a.Snippet, err = q.send(ctx, it, o, loopback, start)
+		a.Status, a.Snippet, err = q.send(ctx, o, loopback, start)
 		if ctx.Err() != nil {
 			return nil // the hub is stopping: this attempt does not count, the push stays due
 		}
 		if err != nil {
-			a.Err = plain(err)
+			a.Err, withdrawn = plain(err), errors.Is(err, ErrWithdrawn)
 		}
 	}
 	a.Took = q.Now().Sub(start)
 	o.Attempts++
-	o.State, o.NextAt = after(o.Attempts, a, q.Now())
+	if o.State, o.NextAt = after(o.Attempts, a, q.Now()); withdrawn {
+		o.State, o.NextAt = inbox.OwedRefused, time.Time{}
+	}
 	// First that the submitter has it, then that nothing more is owed: a stop in between repeats the push, which the
 	// submitter knows by its resolution id, and never forgets it.
 	if o.State == inbox.OwedDone {
-		if err := q.Delivered(ctx, o.ItemID); err != nil {
+		if err := q.Delivered(ctx, o); err != nil {
 			return err
 		}
 	}
 	if err := q.Store.Attempted(ctx, o, a); err != nil {
 		return err
 	}
-	q.Changed(o.ItemID)
+	q.Changed(o)
 	return nil
+}
+
+// await puts a push away until the operator approves its host.
+func (q *Queue) await(ctx context.Context, o inbox.Owed) error {
+	o.State = inbox.OwedApproval
+	if err := q.Store.Attempted(ctx, o, inbox.Attempt{}); err != nil {
+		return err
+	}
+	// Approving makes what waits due. Should it have come just before this began to wait, that is done here.
+	approved, err := q.Approved(ctx, o)
+	if err == nil && approved {
+		o.State = inbox.OwedPending
+		err = q.Store.Attempted(ctx, o, inbox.Attempt{})
+	}
+	q.Changed(o)
+	return err
 }
 
 // after is where a push stands after its nth attempt (MA2H §8.3): 2xx is done; any other answer below 500 is final,
@@ -200,12 +271,12 @@ func after(n int, a inbox.Attempt, now time.Time) (inbox.OwedState, time.Time) {
 	return inbox.OwedPending, now.Add(d)
 }
 
-func (q *Queue) send(ctx context.Context, it inbox.Item, o inbox.Owed, loopback bool, now time.Time) (int, string, error) {
-	req, err := q.Push(ctx, it, o, now)
+func (q *Queue) send(ctx context.Context, o inbox.Owed, loopback bool, now time.Time) (int, string, error) {
+	req, err := q.Push(ctx, o, now)
 	if err != nil {
 		return 0, "", err
 	}
-	c := client(loopback)
+	c := q.client(loopback)
 	defer c.CloseIdleConnections()
 	resp, err := c.Do(req)
 	if err != nil {

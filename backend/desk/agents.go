@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
@@ -133,6 +134,24 @@ func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Ca
 	return nil
 }
 
+// stop closes all of an agent's sessions and keeps it from opening others until the operator lifts that.
+func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	id := r.PathValue("id")
+	n, err := d.Mailbox.Stop(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": n})
+}
+
+func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	id := r.PathValue("id")
+	if err := d.Mailbox.Resume(r.Context(), id); err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": false})
+}
+
 func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	body, err := decode[struct {
 		Unlisted *bool           `json:"operator_resolves_unlisted"`
@@ -154,6 +173,11 @@ func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		ch.InboundWebhook = new(*string)
 		if json.Unmarshal(body.Webhook, ch.InboundWebhook) != nil {
 			return inbox.Invalid("/inbound_webhook", "must be a URL, or null")
+		}
+		if url := *ch.InboundWebhook; url != nil {
+			if _, err := delivery.CheckURL(*url); err != nil {
+				return inbox.Invalid("/inbound_webhook", "%s", err)
+			}
 		}
 	}
 	a, err := d.Fleet.SetPolicy(r.Context(), r.PathValue("id"), ch)

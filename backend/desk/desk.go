@@ -11,6 +11,7 @@ import (
 	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 )
@@ -20,8 +21,11 @@ type Store interface {
 	inbox.Store
 	Counts(ctx context.Context) (inbox.Counts, error)
 	Count(ctx context.Context, f inbox.Filter) (int, error)
-	MarkRead(ctx context.Context, box string) (n, rev int64, err error)
+	MarkRead(ctx context.Context, box string) (n int64, err error)
 	OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error)
+	OwedOfEntry(ctx context.Context, key string) (inbox.Owed, []inbox.Attempt, error)
+	// WaitingEntries is how many live entries wait for each address.
+	WaitingEntries(ctx context.Context) (map[string]int, error)
 	OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error)
 	Redeliver(ctx context.Context, itemID string, now time.Time) error
 	HostsAwaiting(ctx context.Context) (map[string][]string, error)
@@ -43,6 +47,7 @@ type Secrets interface {
 // Config is what the desk needs of the hub.
 type Config struct {
 	Inbox    *inbox.Inbox
+	Mailbox  *mailbox.Mailbox
 	Fleet    *fleet.Fleet
 	Store    Store
 	Queue    *delivery.Queue
@@ -90,6 +95,8 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /api/marks/read", d.markRead),
 		op("POST /api/practice", d.practice),
 		op("GET /api/agents", d.agents),
+		op("GET /api/fleet", d.fleetView),
+		op("GET /api/directives", d.directives),
 		op("POST /api/agents/{id}/rotate", d.rotate),
 		op("POST /api/agents/{id}/hosts", d.hosts),
 		op("POST /api/pairings/{id}", d.decidePairing),
@@ -104,6 +111,8 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),
 		op("PUT /v1/agents/{id}/policy", d.setPolicy),
+		op("POST /v1/agents/{id}/stop", d.stop),
+		op("POST /v1/agents/{id}/resume", d.resume),
 		op("GET /v1/settings", d.getSettings),
 		op("PATCH /v1/settings", d.patchSettings),
 		{Pattern: "POST /v1/pairings", Handle: d.pair},

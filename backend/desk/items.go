@@ -17,11 +17,11 @@ var resolutionOf = map[inbox.Verb]string{
 
 func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx, q := r.Context(), r.URL.Query()
-	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor")}
+	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor"), Triage: q.Get("box") == ""}
 	switch f.Box {
-	case "", "needs", "waiting", "notices", "done":
+	case "", "needs", "waiting", "notices", "done", "archive", "fleet":
 	default:
-		return protocol.Errorf(http.StatusBadRequest, "validation_error", "box must be needs, waiting, notices or done")
+		return protocol.Errorf(http.StatusBadRequest, "validation_error", "box must be needs, waiting, notices, done, archive or fleet")
 	}
 	if v := q.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -30,7 +30,7 @@ func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 		}
 		f.Limit = n
 	}
-	page, next, err := d.Store.List(ctx, f)
+	page, next, err := d.Inbox.List(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -50,12 +50,12 @@ func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 }
 
 func (d *Desk) total(r *http.Request, f inbox.Filter) (int, error) {
-	if f.Query != "" {
+	if f.Query != "" || f.Agent != "" {
 		return d.Store.Count(r.Context(), f)
 	}
 	c, err := d.Store.Counts(r.Context())
-	return map[string]int{"needs": c.Needs, "waiting": c.Waiting, "notices": c.Notices, "done": c.Done,
-		"": c.Needs + c.Waiting + c.Notices + c.Done}[f.Box], err
+	return map[string]int{"needs": c.Needs, "waiting": c.Waiting, "notices": c.Notices, "done": c.Done, "archive": c.Archive, "fleet": c.Fleet,
+		"": c.Needs + c.Waiting + c.Notices + c.Done + c.Archive}[f.Box], err
 }
 
 func (d *Desk) item(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
@@ -90,12 +90,27 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		Resolution string          `json:"resolution"`
 		Value      json.RawMessage `json:"value"`
 		Comment    string          `json:"comment"`
-		Checklist  []inbox.Check   `json:"checklist"`
+		Checklist  *[]struct {
+			Done bool `json:"done"`
+		} `json:"checklist"`
 	}](r)
 	if err != nil {
 		return err
 	}
-	dec := inbox.Decision{Value: body.Value, Comment: body.Comment, Checklist: body.Checklist}
+	dec := inbox.Decision{Value: body.Value, Comment: body.Comment}
+	if body.Checklist != nil {
+		// The page has the lines as they are shown; what goes back are the agent's own words, by their place.
+		it, err := d.Inbox.Get(r.Context(), r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		if it.Content.Action == nil || len(*body.Checklist) != len(it.Content.Action.Checklist) {
+			return inbox.Invalid("/checklist", "must have as many lines as the task's")
+		}
+		for i, c := range it.Content.Action.Checklist {
+			dec.Checklist = append(dec.Checklist, inbox.Check{Text: c.Text, Done: (*body.Checklist)[i].Done})
+		}
+	}
 	for verb, name := range resolutionOf {
 		if name == body.Resolution {
 			dec.Verb = verb
@@ -155,7 +170,11 @@ func (d *Desk) mark(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, d.row(it, ""))
+	owed, _, err := d.Store.OwedOf(r.Context(), it.ID)
+	if err != nil && !errors.Is(err, inbox.ErrNotFound) {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, d.row(it, owed.State))
 }
 
 func (d *Desk) redeliver(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
@@ -190,7 +209,7 @@ func (d *Desk) markRead(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	if err != nil {
 		return err
 	}
-	n, _, err := d.Store.MarkRead(r.Context(), body.Box)
+	n, err := d.Store.MarkRead(r.Context(), body.Box)
 	if err != nil {
 		return err
 	}

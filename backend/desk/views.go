@@ -38,6 +38,9 @@ type row struct {
 	Checklist    *checklistCount `json:"checklist,omitempty"`
 	WaitingNow   bool            `json:"waiting_now"`
 	Attention    string          `json:"attention,omitempty"`
+	HeldUntil    int64           `json:"held_until,omitempty"`
+	// To is set on a message between agents.
+	To []render.Span `json:"to,omitempty"`
 }
 
 type checklistCount struct {
@@ -157,6 +160,16 @@ type detail struct {
 	Track        *trackView    `json:"track,omitempty"`
 	History      []historyView `json:"history"`
 	HeldDecision *heldView     `json:"held_decision,omitempty"`
+	Mailbox      *mailboxView  `json:"mailbox,omitempty"`
+}
+
+// mailboxView is how far a message between agents got.
+type mailboxView struct {
+	State          inbox.MailboxState `json:"state"`
+	DeliveredAt    int64              `json:"delivered_at,omitempty"`
+	AcknowledgedAt int64              `json:"acknowledged_at,omitempty"`
+	Prior          inbox.MailboxState `json:"prior,omitempty"`
+	Note           []render.Span      `json:"note,omitempty"`
 }
 
 func ms(t time.Time) int64 {
@@ -173,6 +186,12 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
 		WaitingNow: d.Inbox.WaitingNow(it.ID),
+	}
+	if it.Pending != nil {
+		r.HeldUntil = ms(it.Pending.CommitAt)
+	}
+	if it.Content.To != "" {
+		r.To = render.Visible(it.Content.To)
 	}
 	if it.Content.Project != "" {
 		r.Project = render.Visible(it.Content.Project)
@@ -236,6 +255,12 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		v.Track = &trackView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt)}
 		if t.Note != "" {
 			v.Track.Note = render.Visible(t.Note)
+		}
+	}
+	if t := it.Mailbox; t != nil {
+		v.Mailbox = &mailboxView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt), Prior: t.Prior}
+		if t.Note != "" {
+			v.Mailbox.Note = render.Visible(t.Note)
 		}
 	}
 	if p := it.Pending; p != nil {

@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,9 +30,14 @@ type Fleet struct {
 	OnChange func(agent string, reclassify bool)
 	Log      *slog.Logger
 
+	// issuing makes giving out credentials one thing at a time: a token and its signing secret are kept in two places,
+	// and two makers at once would leave one's token with the other's secret.
+	issuing sync.Mutex
+
 	mu    sync.Mutex
 	seen  map[string]time.Time // not written yet
 	offer map[string]offer     // approved pairings whose credentials nobody fetched yet
+	waits map[string]map[*wait]struct{}
 }
 
 func (f *Fleet) audit(action, target string) Audit {
@@ -45,6 +52,12 @@ func (f *Fleet) Note(ctx context.Context, action, target string) error {
 // Add enrols an agent that is signed to with alg ("" is hmac-sha256) and returns its credentials, once.
 // Errors: *inbox.InvalidError, ErrAgentExists.
 func (f *Fleet) Add(ctx context.Context, id, alg string) (Credentials, error) {
+	f.issuing.Lock()
+	defer f.issuing.Unlock()
+	return f.add(ctx, id, alg)
+}
+
+func (f *Fleet) add(ctx context.Context, id, alg string) (Credentials, error) {
 	if err := CheckID(id); err != nil {
 		return Credentials{}, err
 	}
@@ -58,29 +71,41 @@ func (f *Fleet) Add(ctx context.Context, id, alg string) (Credentials, error) {
 	if a, err := f.Store.Agent(ctx, id); err == nil && a.RevokedAt.IsZero() {
 		return Credentials{}, ErrAgentExists
 	}
-	// The secret first: should the rest fail, one without an agent does no harm.
-	c, err := f.mint(id)
-	if err != nil {
-		return Credentials{}, err
+	return f.issue(id, func(c Credentials) error {
+		a := Agent{ID: id, Protocol: "ma2h", Alg: alg, CreatedAt: f.Now(), Policy: Policy{CallbackHosts: []string{}}}
+		return f.Store.AddAgent(ctx, a, HashToken(c.Token), f.audit("agent added", id))
+	})
+}
+
+// issue makes credentials that store writes down. The secret is kept first: should the rest fail, the one before it is
+// put back, because the agent still signs and is signed to with that.
+func (f *Fleet) issue(id string, store func(Credentials) error) (Credentials, error) {
+	name := SigningSecretName(id)
+	before, had := f.Secrets.Get(name)
+	c := Credentials{AgentID: id, Token: "dbt_" + inbox.RandomName(), SigningSecret: "dbs_" + inbox.RandomName(), PublicKey: f.PublicKey}
+	if err := f.Secrets.Set(name, c.SigningSecret); err != nil {
+		return Credentials{}, fmt.Errorf("signing secret: %w", err)
 	}
-	a := Agent{ID: id, Protocol: "ma2h", Alg: alg, CreatedAt: f.Now(), Policy: Policy{CallbackHosts: []string{}}}
-	if err := f.Store.AddAgent(ctx, a, HashToken(c.Token), f.audit("agent added", id)); err != nil {
+	if err := store(c); err != nil {
+		if had {
+			err = errors.Join(err, f.Secrets.Set(name, before))
+		} else {
+			err = errors.Join(err, f.Secrets.Delete(name))
+		}
 		return Credentials{}, err
 	}
 	f.OnChange(id, false)
 	return c, nil
 }
 
-func (f *Fleet) mint(id string) (Credentials, error) {
-	c := Credentials{AgentID: id, Token: "dbt_" + inbox.RandomName(), SigningSecret: "dbs_" + inbox.RandomName(), PublicKey: f.PublicKey}
-	if err := f.Secrets.Set(SigningSecretName(id), c.SigningSecret); err != nil {
-		return Credentials{}, fmt.Errorf("signing secret: %w", err)
-	}
-	return c, nil
-}
-
 // Rotate gives an agent new credentials; the old token works for RotationOverlap more. Errors: ErrUnknownAgent.
 func (f *Fleet) Rotate(ctx context.Context, id string) (Credentials, error) {
+	f.issuing.Lock()
+	defer f.issuing.Unlock()
+	return f.rotate(ctx, id)
+}
+
+func (f *Fleet) rotate(ctx context.Context, id string) (Credentials, error) {
 	a, err := f.Store.Agent(ctx, id)
 	if err != nil {
 		return Credentials{}, err
@@ -88,25 +113,69 @@ func (f *Fleet) Rotate(ctx context.Context, id string) (Credentials, error) {
 	if !a.RevokedAt.IsZero() {
 		return Credentials{}, ErrUnknownAgent
 	}
-	c, err := f.mint(id)
-	if err != nil {
-		return Credentials{}, err
-	}
 	now := f.Now()
-	if err := f.Store.Rotate(ctx, id, HashToken(c.Token), now, now.Add(RotationOverlap), f.audit("agent rotated", id)); err != nil {
-		return Credentials{}, err
+	end := now.Add(RotationOverlap)
+	if old, ok := f.SigningSecret(id); ok {
+		if err := f.Secrets.Set(previousSecretName(id), end.UTC().Format(time.RFC3339)+" "+old); err != nil {
+			return Credentials{}, fmt.Errorf("signing secret: %w", err)
+		}
 	}
-	f.OnChange(id, false)
-	return c, nil
+	return f.issue(id, func(c Credentials) error {
+		return f.Store.Rotate(ctx, id, HashToken(c.Token), now, end, f.audit("agent rotated", id))
+	})
 }
 
-// Revoke ends all of an agent's credentials at once. Errors: ErrUnknownAgent.
+// Revoke ends all of an agent's credentials at once, and the requests of it that wait. Errors: ErrUnknownAgent.
 func (f *Fleet) Revoke(ctx context.Context, id string) error {
+	f.issuing.Lock()
+	defer f.issuing.Unlock()
 	if err := f.Store.Revoke(ctx, id, f.Now(), f.audit("agent revoked", id)); err != nil {
 		return err
 	}
+	f.mu.Lock()
+	for w := range f.waits[id] {
+		w.end(ErrUnknownToken)
+	}
+	f.mu.Unlock()
 	f.OnChange(id, false)
 	return nil
+}
+
+// wait is one request of an agent that is held open.
+type wait struct{ end context.CancelCauseFunc }
+
+// WhileEnrolled returns a context that ends, with ErrUnknownToken as its cause, when the agent is revoked: what a
+// credential began does not outlive it. stop gives it free. Errors: ErrUnknownToken when that has happened already.
+func (f *Fleet) WhileEnrolled(ctx context.Context, id string) (_ context.Context, stop func(), err error) {
+	ctx, end := context.WithCancelCause(ctx)
+	w := &wait{end}
+	f.mu.Lock()
+	if f.waits == nil {
+		f.waits = map[string]map[*wait]struct{}{}
+	}
+	if f.waits[id] == nil {
+		f.waits[id] = map[*wait]struct{}{}
+	}
+	f.waits[id][w] = struct{}{}
+	f.mu.Unlock()
+	stop = func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if delete(f.waits[id], w); len(f.waits[id]) == 0 {
+			delete(f.waits, id)
+		}
+		end(nil)
+	}
+	// Looked up once it is known to Revoke, so that a revocation is seen by one of the two.
+	a, err := f.Store.Agent(ctx, id)
+	if err == nil && !a.RevokedAt.IsZero() {
+		err = ErrUnknownToken
+	}
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return ctx, stop, nil
 }
 
 // Authenticate returns the agent a token proves. Errors: ErrUnknownToken.
@@ -114,7 +183,27 @@ func (f *Fleet) Authenticate(ctx context.Context, token string) (Agent, error) {
 	if token == "" {
 		return Agent{}, ErrUnknownToken
 	}
-	return f.Store.Authenticate(ctx, HashToken(token), f.Now())
+	a, err := f.Store.Authenticate(ctx, HashToken(token), f.Now())
+	if err != nil || !a.Newest {
+		return a, err
+	}
+	// Whoever shows the new token has the new secret too: the old one has signed for the last time.
+	if _, ok := f.Secrets.Get(previousSecretName(a.ID)); ok {
+		err = f.Secrets.Delete(previousSecretName(a.ID))
+	}
+	return a, err
+}
+
+// SigningSecret is what an agent is signed to with. After a rotation that is the old secret until the agent shows its
+// new token, and for RotationOverlap at most, so that what is sent meanwhile can be verified (MA2H §9.2).
+func (f *Fleet) SigningSecret(id string) (string, bool) {
+	if v, ok := f.Secrets.Get(previousSecretName(id)); ok {
+		until, secret, _ := strings.Cut(v, " ")
+		if end, err := time.Parse(time.RFC3339, until); err == nil && f.Now().Before(end) {
+			return secret, true
+		}
+	}
+	return f.Secrets.Get(SigningSecretName(id))
 }
 
 // PolicyChange is a partial policy: what is nil stays as it is.
@@ -194,6 +283,20 @@ func (f *Fleet) Seen(id string) {
 	f.seen[id] = f.Now()
 }
 
+// LastSeen is when an agent last showed itself. ErrUnknownAgent.
+func (f *Fleet) LastSeen(ctx context.Context, id string) (time.Time, error) {
+	a, err := f.Store.Agent(ctx, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seen := f.seen[id]; seen.After(a.LastSeen) {
+		return seen, nil
+	}
+	return a.LastSeen, nil
+}
+
 // Run writes down who was seen, every few seconds and at the end, until ctx ends.
 func (f *Fleet) Run(ctx context.Context) error {
 	tick := time.NewTicker(3 * time.Second)
@@ -211,13 +314,20 @@ func (f *Fleet) Run(ctx context.Context) error {
 
 func (f *Fleet) flush(ctx context.Context) {
 	f.mu.Lock()
-	seen := f.seen
-	f.seen = nil
+	seen := maps.Clone(f.seen)
 	f.mu.Unlock()
 	if len(seen) == 0 {
 		return
 	}
 	if err := f.Store.SetSeen(ctx, seen); err != nil {
 		f.Log.Warn("last-seen times", "err", err)
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, at := range seen { // only now that they can be read from the store
+		if f.seen[id].Equal(at) {
+			delete(f.seen, id)
+		}
 	}
 }

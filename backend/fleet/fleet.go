@@ -20,6 +20,10 @@ type Agent struct {
 	CreatedAt time.Time
 	RevokedAt time.Time // zero: not revoked
 	LastSeen  time.Time // last authenticated pull; zero: never
+	// SessionSeen is the last activity in any session, kept when the sessions are forgotten; zero: never.
+	SessionSeen time.Time
+	// Newest says, of an agent that Authenticate returned, that it showed the newest of its tokens.
+	Newest bool
 	// Alg is the algorithm that signs what is pushed to it, hmac-sha256 or ed25519, unless a callback names a secret.
 	Alg    string
 	Policy Policy
@@ -56,6 +60,8 @@ var (
 	ErrAgentExists  = errors.New("an agent of that id is enrolled already")
 	ErrNoPairing    = errors.New("no such pairing")
 	ErrPairingOver  = errors.New("the pairing was decided or has expired")
+	// ErrUnknownSession: there is no such session, or the caller may not know of it.
+	ErrUnknownSession = errors.New("no such session")
 )
 
 // Store keeps agents. Every method is one transaction that is durable when it returns and writes its audit line with it.
@@ -99,6 +105,9 @@ type Secrets interface {
 
 // SigningSecretName is where an agent's signing secret is kept among the Secrets.
 func SigningSecretName(agent string) string { return "agent:" + agent }
+
+// previousSecretName is where the signing secret before a rotation is kept, after the time until which it may sign.
+func previousSecretName(agent string) string { return "agent-before:" + agent }
 
 // reserved are the namespaces of peers that other protocols enrol by themselves.
 var reserved = []string{"acs/", "map/", "pi/", "acp/"}

@@ -92,6 +92,8 @@ func pairingCode() string {
 // PairingResult is what the asker may know: where the pairing stands and, once, the credentials.
 // Errors: ErrNoPairing, also for a wrong secret.
 func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, *Credentials, error) {
+	f.issuing.Lock() // whoever asks twice at once gets the credentials once
+	defer f.issuing.Unlock()
 	p, err := f.Store.Pairing(ctx, id)
 	if err != nil {
 		return Pairing{}, nil, err
@@ -111,9 +113,9 @@ func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, 
 	f.mu.Unlock()
 	if !ok || f.Now().After(o.until) {
 		// Approved in an earlier life of the hub and never fetched: nobody has seen the first ones, so make others.
-		c, err := f.Rotate(ctx, p.Agent)
+		c, err := f.rotate(ctx, p.Agent)
 		if errors.Is(err, ErrUnknownAgent) { // that life ended between approving and enrolling
-			c, err = f.Add(ctx, p.Agent, "")
+			c, err = f.add(ctx, p.Agent, "")
 		}
 		if err != nil {
 			return p, nil, err
@@ -128,6 +130,8 @@ func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, 
 
 // Decide approves or refuses a pairing. Errors: ErrNoPairing, ErrPairingOver, ErrAgentExists.
 func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, error) {
+	f.issuing.Lock()
+	defer f.issuing.Unlock()
 	p, err := f.Store.Pairing(ctx, id)
 	if err != nil {
 		return Pairing{}, err
@@ -138,6 +142,10 @@ func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, e
 	}
 	to, word := PairingRefused, "pairing refused"
 	if approve {
+		// Before anything is written: an approved pairing is a right to credentials.
+		if a, err := f.Store.Agent(ctx, p.Agent); err == nil && a.RevokedAt.IsZero() {
+			return Pairing{}, ErrAgentExists
+		}
 		to, word = PairingApproved, "pairing approved"
 	}
 	if err := f.Store.SetPairing(ctx, id, PairingPending, to, now, f.audit(word, p.Agent)); err != nil {
@@ -145,7 +153,7 @@ func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, e
 	}
 	p.State = to
 	if approve {
-		c, err := f.Add(ctx, p.Agent, "")
+		c, err := f.add(ctx, p.Agent, "")
 		if err != nil {
 			return Pairing{}, err
 		}

@@ -46,7 +46,7 @@ func (it Item) MayDecide(actor Actor, p Policy) bool {
 	c := it.Content
 	if c.Resolvers == nil {
 		if c.To != "" {
-			return actor.Kind == Agent && actor.ID == c.To
+			return actor.Kind == Agent && actor.ID == c.ToAgent
 		}
 		if actor.Kind == Human {
 			return p.OperatorResolvesUnlisted
@@ -59,7 +59,7 @@ func (it Item) MayDecide(actor Actor, p Policy) bool {
 // HasStanding says whether actor may know that it exists when trying to resolve it (MA2H §8.8): its submitter, its
 // addressee, and every principal its list names.
 func (it Item) HasStanding(actor Actor) bool {
-	if actor.Kind != Agent || actor.ID == it.Agent || (it.Content.To != "" && actor.ID == it.Content.To) {
+	if actor.Kind != Agent || actor.ID == it.Agent || (it.Content.To != "" && actor.ID == it.Content.ToAgent) {
 		return true
 	}
 	return it.Content.Resolvers != nil && slices.ContainsFunc(*it.Content.Resolvers, func(entry string) bool {

@@ -13,19 +13,21 @@ import (
 func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Duration, since time.Time) (it Item, notModified bool, err error) {
 	changed, stop := in.watchers.watch(id, wait > 0)
 	defer stop()
+	var first time.Time // when it last changed, as first read: an addressed notice never ends, it moves
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
 		next := changed.next() // taken before the read: a change after it closes this very channel
-		it, err = in.own(ctx, id, agent)
+		it, err = in.Peek(ctx, id, agent)
 		if err != nil {
 			return Item{}, false, err
 		}
-		if it.Track.State == TrackExpired {
-			return Item{}, false, ErrGone
-		}
 		notModified = !since.IsZero() && !it.ChangedAt.After(since)
-		if it.Kind == Notice || (it.Terminal() && !notModified) || (!since.IsZero() && !notModified) {
+		if first.IsZero() {
+			first = it.ChangedAt
+		}
+		ended := it.Terminal() && (it.Mailbox == nil || it.Kind != Notice) && !notModified
+		if ended || it.ChangedAt.After(first) || (!since.IsZero() && !notModified) {
 			break
 		}
 		select {
@@ -38,9 +40,18 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 		}
 	}
 	if it.Terminal() && it.Kind != Notice && !notModified {
-		it, err = in.delivered(ctx, it)
+		it, err = in.delivered(ctx, it, false)
 	}
 	return it, notModified, err
+}
+
+// Peek is a look at one's own item that proves nothing about delivery. Errors: ErrNotFound, ErrGone.
+func (in *Inbox) Peek(ctx context.Context, id, agent string) (Item, error) {
+	it, err := in.own(ctx, id, agent)
+	if err == nil && it.Track.State == TrackExpired {
+		err = ErrGone
+	}
+	return it, err
 }
 
 // expiry fires just after the item's deadline; nil when it has none.
@@ -48,30 +59,53 @@ func (in *Inbox) expiry(it Item) <-chan time.Time {
 	if it.Terminal() || it.ExpiresAt.IsZero() {
 		return nil
 	}
-	return time.After(it.ExpiresAt.Sub(in.Now()) + time.Millisecond)
+	return time.After(min(it.ExpiresAt.Sub(in.Now()), 24*time.Hour) + time.Millisecond) // longer than any pull waits
 }
 
-// Delivered records that the submitter has the answer: its own pull or a 2xx to a push proves it.
+// Delivered records that the submitter has the answer, as a 2xx to a push proves.
 func (in *Inbox) Delivered(ctx context.Context, id string) error {
 	it, err := in.Get(ctx, id)
 	if err != nil {
 		return err
 	}
-	_, err = in.delivered(ctx, it)
+	_, err = in.delivered(ctx, it, true)
 	return err
 }
 
-func (in *Inbox) delivered(ctx context.Context, it Item) (Item, error) {
+// delivered stamps the track. A pull that makes the stamp shows it; to a later pull only a pushed one is news.
+func (in *Inbox) delivered(ctx context.Context, it Item, pushed bool) (Item, error) {
 	if it.Track.State != TrackNone {
 		return it, nil
 	}
 	return in.apply(ctx, it.ID, func(it Item, now time.Time) (Change, error) {
-		if it.Track.State != TrackNone || !it.Terminal() {
+		ch, ok := it.Deliver(now)
+		if !ok {
 			return unchanged(it)
 		}
-		it.Track = Track{State: TrackDelivered, DeliveredAt: now}
-		return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, nil
+		if pushed {
+			ch.Item.ChangedAt = now
+		}
+		return ch, nil
 	})
+}
+
+// Deliver is the change that the first proof of delivery makes; false: there is nothing to deliver, or it was.
+func (it Item) Deliver(now time.Time) (Change, bool) {
+	if it.Track.State != TrackNone || it.Outcome == nil {
+		return Change{}, false
+	}
+	it.Track = Track{State: TrackDelivered, DeliveredAt: now}
+	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, true
+}
+
+// Acknowledge is the change that the submitter's word makes; false: there is no delivered answer that is not
+// acknowledged yet.
+func (it Item) Acknowledge(note string, now time.Time) (Change, bool) {
+	if it.Track.State != TrackDelivered {
+		return Change{}, false
+	}
+	it.Track.State, it.Track.AckedAt, it.Track.Note, it.ChangedAt = TrackAcknowledged, now, note, now
+	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackAcknowledged), Note: note}}, true
 }
 
 // Acknowledge records the submitter's word that it has the answer. The first one stands (MA2H §14.1).
@@ -85,12 +119,11 @@ func (in *Inbox) Acknowledge(ctx context.Context, id, agent, note string) (Item,
 		return Item{}, ErrNotAcknowledgeable
 	}
 	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
-		switch it.Track.State {
-		case TrackAcknowledged:
+		if it.Track.State == TrackAcknowledged {
 			return unchanged(it)
-		case TrackDelivered:
-			it.Track.State, it.Track.AckedAt, it.Track.Note, it.ChangedAt = TrackAcknowledged, now, note, now
-			return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + agent, Action: string(TrackAcknowledged), Note: note}}, nil
+		}
+		if ch, ok := it.Acknowledge(note, now); ok {
+			return ch, nil
 		}
 		return Change{}, ErrNotAcknowledgeable
 	})
@@ -103,13 +136,15 @@ func (in *Inbox) Mark(ctx context.Context, id string, fn func(*Marks)) (Item, er
 		fn(&it.Marks)
 		if it.Terminal() {
 			it.Marks.SnoozedUntil = time.Time{}
+		} else {
+			it.Marks.Archived = false // what still waits cannot be put away
 		}
 		if it.Marks == before {
 			return unchanged(it)
 		}
 		return Change{Item: it}, nil
 	})
-	in.wake()
+	in.OnDue()
 	return it, err
 }
 

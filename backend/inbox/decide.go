@@ -47,7 +47,7 @@ func (in *Inbox) Decide(ctx context.Context, id string, d Decision) (Item, error
 		it.Pending = &PendingDecision{Decision: d, Actor: actor, CommitAt: at}
 		return Change{Item: it}, nil
 	})
-	in.wake()
+	in.OnDue()
 	if err == nil && !decided {
 		return it, &TerminalError{Item: it}
 	}
@@ -77,10 +77,9 @@ func (in *Inbox) Undo(ctx context.Context, id string) (Item, error) {
 func (in *Inbox) checkDecision(ctx context.Context, id string, actor Actor, d Decision) error {
 	it, err := in.Get(ctx, id)
 	switch {
+	case err == ErrGone && (it.Agent != actor.ID || actor.Kind != Agent):
+		return ErrNotFound
 	case err != nil:
-		if it.Agent != actor.ID || actor.Kind != Agent {
-			return ErrNotFound
-		}
 		return err
 	case !it.HasStanding(actor):
 		return ErrNotFound

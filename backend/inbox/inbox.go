@@ -26,19 +26,25 @@ type Config struct {
 	CheckInput func(schema, value json.RawMessage) []FieldError
 	// OnOwed is called after a commit that owes a push.
 	OnOwed func()
-	Log    *slog.Logger
+	// OnHand is called after a commit that put something into an agent's mailbox.
+	OnHand func(agent string)
+	// Settle applies everything that was due before now, of whatever kind, in the order it was due. It is called
+	// before anything that could observe an end.
+	Settle func(ctx context.Context) error
+	// OnDue is called when something may have fallen due earlier than was known.
+	OnDue func()
+	Log   *slog.Logger
 }
 
 // Inbox is the use cases: everything that can happen to an item goes through one of its methods.
 type Inbox struct {
 	Config
 	watchers watchers
-	due      chan struct{} // wakes Run when a deadline may have come nearer
 }
 
 // NewInbox returns an Inbox on c.
 func NewInbox(c Config) *Inbox {
-	return &Inbox{Config: c, due: make(chan struct{}, 1)}
+	return &Inbox{Config: c}
 }
 
 // ForOperator says whether the operator may decide it.
@@ -65,9 +71,15 @@ func (in *Inbox) Submit(ctx context.Context, n New) (it Item, fresh bool, err er
 		return in.replayed(ctx, it, digest, n.Digest)
 	}
 	if !it.ExpiresAt.IsZero() {
-		in.wake()
+		in.OnDue()
 	}
 	in.watchers.publish(it)
+	// The policy may have changed between the look at it and the commit, where the change could not find this item yet.
+	if is, err := in.ForOperator(ctx, it); err == nil && is != it.ForOperator {
+		if err := in.Reclassify(ctx, it.Agent); err != nil {
+			in.Log.Error("who messages are for", "agent", it.Agent, "err", err) // it is stored: that is what its agent is told
+		}
+	}
 	return it, true, nil
 }
 
@@ -91,6 +103,9 @@ func (in *Inbox) replayed(ctx context.Context, it Item, first, digest []byte) (I
 
 // Get returns the item as it stands now: a deadline that has passed is applied first.
 func (in *Inbox) Get(ctx context.Context, id string) (Item, error) {
+	if err := in.Settle(ctx); err != nil {
+		return Item{}, err
+	}
 	it, err := in.Store.Item(ctx, id)
 	if err != nil {
 		return it, err
@@ -117,11 +132,11 @@ func unchanged(it Item) (Change, error) { return Change{Item: it}, errUnchanged 
 // apply runs fn on the stored item after whatever was due before now, in one transaction, and tells the watchers.
 // When something due came first, fn does not run and the item as it then is comes back.
 func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) (Change, error)) (Item, error) {
-	outcome := NewOutcomeID()
-	owes, changed := false, true
+	var done Change
+	changed := true
 	it, err := in.Store.Apply(ctx, id, func(it Item) (Change, error) {
 		now := in.Now()
-		ch := in.dueChange(it, outcome, now)
+		ch := in.DueChange(it, now)
 		var err error
 		if ch == nil {
 			var c Change
@@ -130,13 +145,8 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 			}
 			ch = &c
 		}
-		if ch.Item.Outcome != nil && it.Outcome == nil {
-			if ch.Item.Response, ch.Owed, err = in.reply(ch.Item); err != nil {
-				return Change{}, err
-			}
-			owes = ch.Owed != nil
-		}
-		return *ch, nil
+		done, err = in.WithReply(it, *ch)
+		return done, err
 	})
 	if err == errUnchanged {
 		err, changed = nil, false
@@ -145,19 +155,45 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 		return it, err
 	}
 	if changed {
-		in.watchers.publish(it)
-	}
-	if owes {
-		in.OnOwed()
+		done.Item = it
+		in.Tell(done)
 	}
 	return it, nil
 }
 
-// dueChange is what the clock alone makes of it by now, or nil. A kept-back decision is committed at its own time when
+// WithReply completes a change that ends an item with the reply its protocol sends back.
+func (in *Inbox) WithReply(before Item, ch Change) (Change, error) {
+	if ch.Item.Outcome == nil || before.Outcome != nil {
+		return ch, nil
+	}
+	r, ok := in.Repliers[ch.Item.Protocol]
+	if !ok {
+		return ch, fmt.Errorf("no binding for protocol %q", ch.Item.Protocol)
+	}
+	reply, err := r.Reply(ch.Item)
+	if err != nil {
+		return ch, fmt.Errorf("reply to %s: %w", ch.Item.ID, err)
+	}
+	ch.Item.Response, ch.Owed, ch.Hand = reply.Body, reply.Push, reply.Hand
+	return ch, nil
+}
+
+// Tell tells whoever waits and follows of a change, after its commit.
+func (in *Inbox) Tell(ch Change) {
+	in.watchers.publish(ch.Item)
+	if ch.Owed != nil {
+		in.OnOwed()
+	}
+	if ch.Hand != nil {
+		in.OnHand(ch.Item.Agent)
+	}
+}
+
+// DueChange is what the clock alone makes of it by now, or nil. A kept-back decision is committed at its own time when
 // that lies before the deadline.
-func (in *Inbox) dueChange(it Item, outcome string, now time.Time) *Change {
+func (in *Inbox) DueChange(it Item, now time.Time) *Change {
 	if p := it.Pending; p != nil && !p.CommitAt.After(now) && !it.Overdue(p.CommitAt) {
-		ch, err := it.Apply(p.Decision, p.Actor, outcome, p.CommitAt)
+		ch, err := it.Apply(p.Decision, p.Actor, NewOutcomeID(), p.CommitAt)
 		if err != nil {
 			// It was checked when it was made; should it no longer fit, it is dropped in the open.
 			it.Pending = nil
@@ -166,27 +202,12 @@ func (in *Inbox) dueChange(it Item, outcome string, now time.Time) *Change {
 		return &ch
 	}
 	if it.Overdue(now) {
-		ch := it.Expire(outcome)
+		ch := it.Expire(NewOutcomeID())
 		return &ch
 	}
+	if s := it.Marks.SnoozedUntil; !s.IsZero() && !s.After(now) {
+		it.Marks.SnoozedUntil, it.Marks.Read = time.Time{}, false
+		return &Change{Item: it}
+	}
 	return nil
-}
-
-func (in *Inbox) reply(it Item) ([]byte, *Owed, error) {
-	r, ok := in.Repliers[it.Protocol]
-	if !ok {
-		return nil, nil, fmt.Errorf("no binding for protocol %q", it.Protocol)
-	}
-	body, owed, err := r.Reply(it)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reply to %s: %w", it.ID, err)
-	}
-	return body, owed, nil
-}
-
-func (in *Inbox) wake() {
-	select {
-	case in.due <- struct{}{}:
-	default:
-	}
 }

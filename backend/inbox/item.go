@@ -33,6 +33,13 @@ const (
 	Delivered State = "delivered"
 )
 
+// The further states of a notice addressed to an agent: they follow its mailbox track (MA2H §8.1).
+const (
+	Queued       State = "queued"
+	Acknowledged State = "acknowledged"
+	Bounced      State = "bounced"
+)
+
 // Priority orders what waits. The zero value is Normal, so that an absent priority needs no default written down.
 type Priority int
 
@@ -83,6 +90,7 @@ type Item struct {
 	Outcome  *Outcome // set once the state is terminal
 	Response []byte   // the reply as its protocol sends it, fixed by the transition that made it
 	Track    Track
+	Mailbox  *Mailbox // of an item addressed to an agent
 	Marks    Marks
 	Pending  *PendingDecision // a decision kept back for its undo time
 }
@@ -101,8 +109,11 @@ type Content struct {
 	Resolvers *[]string      `json:"resolvers,omitempty"`
 	// LiteralResolvers says that agent entries of Resolvers are whole names, without a session part (MA2H §9.1, below 0.5).
 	LiteralResolvers bool `json:"literal_resolvers,omitempty"`
-	// To is the agent an item is addressed to; empty for the person's inbox.
-	To string `json:"to,omitempty"`
+	// To is the address of an item that is for an agent, as sent; empty for the person's inbox. ToAgent is its principal.
+	To      string `json:"to,omitempty"`
+	ToAgent string `json:"to_agent,omitempty"`
+	// Session is the submitter's session that the answer is handed to.
+	Session string `json:"session,omitempty"`
 }
 
 // Part is one piece of context: exactly one of Text, Data and File is set.
@@ -212,6 +223,18 @@ type Track struct {
 	Note        string     `json:"note,omitempty"`
 }
 
+// MailboxState is where an addressed item stands on its way to its addressee (MA2H §14.2).
+type MailboxState string
+
+// Mailbox is the track of an item addressed to an agent. It never changes the decision; its ends may cause one.
+type Mailbox struct {
+	State       MailboxState `json:"state"`
+	DeliveredAt time.Time    `json:"delivered_at,omitzero"`
+	AckedAt     time.Time    `json:"acked_at,omitzero"`
+	Prior       MailboxState `json:"prior,omitempty"`
+	Note        string       `json:"note,omitempty"`
+}
+
 // Marks are the person's own, outside the lifecycle: no protocol ever sees them.
 type Marks struct {
 	Read         bool
@@ -238,10 +261,15 @@ type Entry struct {
 // Terminal says whether the item has ended: nothing moves it any more.
 func (it Item) Terminal() bool { return it.State != Open }
 
-// Box is where the person finds the item: "needs" them, "waiting" for somebody else or for later, "notices", "done".
+// Box is where the person finds the item: "needs" them, "waiting" for somebody else or for later, "notices", "done",
+// and "archive" for what they put away. What agents say to each other is in "fleet", out of the way (MA2H §8.7.1).
 func (it Item) Box() string {
 	switch {
-	case it.Kind == Notice && !it.Marks.Archived:
+	case it.Content.To != "":
+		return "fleet"
+	case it.Terminal() && it.Marks.Archived:
+		return "archive"
+	case it.Kind == Notice:
 		return "notices"
 	case it.Terminal():
 		return "done"

@@ -17,12 +17,14 @@ const (
 	Complete Verb = "complete"
 	Dismiss  Verb = "dismiss"
 	Expire   Verb = "expire" // the hub's clock
+	// Undeliver is the hub's, when an addressed item cannot reach its addressee any more (MA2H §7).
+	Undeliver Verb = "undeliver"
 )
 
 // lifecycle is the whole decision machine: from Open, each kind allows these verbs and no others.
 var lifecycle = map[Kind]map[Verb]State{
-	Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired},
-	Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired},
+	Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired, Undeliver: Cancelled},
+	Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired, Undeliver: Dismissed},
 	Notice:   {},
 }
 
@@ -39,6 +41,7 @@ type Change struct {
 	Item  Item
 	Entry Entry
 	Owed  *Owed // a reply to push, or nil
+	Hand  *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
 }
 
 // Apply returns the change that a decision by actor makes to it at now. It touches nothing. outcomeID is the fresh id
@@ -67,6 +70,9 @@ func (it Item) Apply(d Decision, actor Actor, outcomeID string, now time.Time) (
 	if it.Terminal() {
 		return Change{}, &TerminalError{Item: it}
 	}
+	if actor.Kind == Human {
+		it.Marks.Read = true
+	}
 	return it.end(out, now), nil
 }
 
@@ -86,10 +92,11 @@ func (it Item) Expire(outcomeID string) Change {
 	return it.end(out, it.ExpiresAt)
 }
 
-// The actors of the hub's clock. MA2H §6: an applied default is attested as the system's, never as a person's.
+// The actors of the hub itself. MA2H §6: an applied default is attested as the system's, never as a person's.
 const (
-	DefaultActor = "system:default_on_expire"
-	ExpiredActor = "system:expired"
+	UndeliverableActor = "system:undeliverable"
+	DefaultActor       = "system:default_on_expire"
+	ExpiredActor       = "system:expired"
 )
 
 func (it Item) end(out Outcome, at time.Time) Change {

@@ -191,6 +191,7 @@ func TestWhoMayDecide(t *testing.T) {
 	} {
 		it := question("yes")
 		it.Content.Resolvers, it.Content.To, it.Content.LiteralResolvers = c.resolvers, c.to, c.literal
+		it.Content.ToAgent = c.to
 		if got := it.MayDecide(c.actor, Policy{OperatorResolvesUnlisted: c.policy}); got != c.may {
 			t.Errorf("%s: may decide %v, want %v", c.name, got, c.may)
 		}

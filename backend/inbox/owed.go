@@ -6,7 +6,8 @@ import "time"
 // given up. It is a track of its own: whatever becomes of it, the decision stands and can be pulled.
 type Owed struct {
 	ID       int64
-	ItemID   string
+	ItemID   string // whose reply it is; empty for a directive
+	EntryKey string // which directive it is; empty for a reply
 	Protocol string
 	Agent    string
 	URL      string // exactly as the submitter wrote it
@@ -41,6 +42,20 @@ type Attempt struct {
 
 // Replier turns a decision into what its protocol sends back. It is pure: it reads the item, now ended, and nothing else.
 type Replier interface {
-	// Reply returns the response bytes, and where to push them or nil.
-	Reply(it Item) (body []byte, owed *Owed, err error)
+	// Reply returns the response, and the ways it has to go besides being pulled.
+	Reply(it Item) (Reply, error)
+}
+
+// Reply is what goes back to a submitter.
+type Reply struct {
+	Body []byte
+	Push *Owed // nil: not pushed
+	Hand *Hand // nil: not put into its mailbox
+}
+
+// Hand is a reply on its way into the submitter's mailbox: to the session that asked, if it is live when the item ends.
+type Hand struct {
+	Session string
+	To      string    // the address it is signed for
+	Until   time.Time // how long it is kept there
 }

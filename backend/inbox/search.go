@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -52,21 +53,47 @@ func searchValues(r *Request, value json.RawMessage) []string {
 	if r == nil || len(value) == 0 {
 		return nil
 	}
-	var values map[string]any
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
+	var values, schema map[string]any
 	if json.Unmarshal(value, &values) != nil || json.Unmarshal(r.Schema, &schema) != nil {
+		return nil
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	delete(schema, "properties")
+	if sensitive(schema) { // said elsewhere, of whatever it applies to
 		return nil
 	}
 	var found []string
 	for name, v := range values {
 		// A property the schema does not describe might be anything: it stays out.
-		if p, described := schema.Properties[name]; described && !strings.Contains(string(p), `"x-ma2h-sensitive"`) {
+		if p, described := properties[name]; described && !sensitive(p) {
 			if s, ok := v.(string); ok {
 				found = append(found, s)
 			}
 		}
 	}
 	return found
+}
+
+// SensitiveAnswer says whether the request's schema calls any part of the answer sensitive (MA2H §9.6).
+func (r *Request) SensitiveAnswer() bool {
+	var schema any
+	return r != nil && json.Unmarshal(r.Schema, &schema) == nil && sensitive(schema)
+}
+
+// sensitive says whether part of a schema carries the mark, at any depth.
+func sensitive(schema any) bool {
+	switch s := schema.(type) {
+	case map[string]any:
+		for name, v := range s {
+			if mark, isBool := v.(bool); name == "x-ma2h-sensitive" && (mark || !isBool) {
+				return true
+			}
+			if sensitive(v) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(s, sensitive)
+	}
+	return false
 }

@@ -33,9 +33,6 @@ type Store interface {
 	// List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by
 	// priority, then oldest first; other boxes, and everything else, newest first. ErrBadCursor.
 	List(ctx context.Context, f Filter) ([]Listed, string, error)
-	// Due returns the ids of items with something due at or before now (a deadline, a kept-back decision, the end of
-	// a snooze), earliest first, and when the next thing after that is due (zero: nothing).
-	Due(ctx context.Context, now time.Time, limit int) (ids []string, next time.Time, err error)
 	// Purge ends the retention of at most limit items that ended before the given time: a delivered answer leaves a
 	// tombstone; an answer never collected is first marked expired and kept until the second time. It returns the
 	// ids it touched.
@@ -49,7 +46,8 @@ var ErrBadCursor = errors.New("not a cursor of this list")
 
 // Filter narrows a list. Empty fields do not.
 type Filter struct {
-	Box      string // needs, waiting, notices, done
+	Box      string // needs, waiting, notices, done, archive, fleet
+	Triage   bool   // everything but what agents say to each other
 	State    string
 	Kind     string
 	Agent    string
@@ -67,5 +65,5 @@ type Listed struct {
 
 // Counts is how many items each box holds.
 type Counts struct {
-	Needs, Waiting, Notices, Done, UnreadNotices int
+	Needs, Waiting, Notices, Done, Archive, Fleet, UnreadNotices int
 }

@@ -6,6 +6,7 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 )
 
 // table is what each error of the domain is on the wire, for every path that is not JSON-RPC. The codes of messages
@@ -25,6 +26,14 @@ var table = []struct {
 	{fleet.ErrUnknownAgent, http.StatusNotFound, "not_found"},
 	{fleet.ErrAgentExists, http.StatusConflict, "agent_exists"},
 	{fleet.ErrNoPairing, http.StatusNotFound, "not_found"},
+	{fleet.ErrUnknownSession, http.StatusNotFound, "not_found"},
+	{mailbox.ErrNotFound, http.StatusNotFound, "not_found"},
+	{mailbox.ErrSessionGone, http.StatusGone, "gone"},
+	{mailbox.ErrSessionStopped, http.StatusGone, "session_closed_by_operator"},
+	{mailbox.ErrStopped, http.StatusForbidden, "session_closed_by_operator"},
+	{mailbox.ErrDestinationGone, http.StatusGone, "destination_gone"},
+	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
+	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},
 	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
 }
 

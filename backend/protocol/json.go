@@ -48,7 +48,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, Errorf(http.StatusBadRequest, "validation_error", "the body could not be read whole")
 	}
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
+	if raw = bytes.Trim(raw, " \t\r\n"); len(raw) == 0 { // what JSON calls white space, and no more
 		return nil, nil
 	}
 	if err := wire.Check(raw, maxDepth); err != nil {

@@ -53,6 +53,8 @@ type Handler func(w http.ResponseWriter, r *http.Request, c Caller) error
 type Caller struct {
 	Operator bool
 	Agent    fleet.Agent // when not the operator; its ID is empty for anyone
+	// Token is the credential that proved the agent, for acts that must prove it again in their own transaction.
+	Token string
 }
 
 // Actor is the caller as an actor.
@@ -78,4 +80,10 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // Errorf is an Error without details.
 func Errorf(status int, code, message string) *Error {
 	return &Error{Status: status, Code: code, Message: message}
+}
+
+// Stopping is the answer to a request that the end of the hub cuts off: what it asked for is not done, as far as the
+// caller may know.
+func Stopping() *Error {
+	return &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the hub is stopping", RetryAfter: time.Second}
 }

@@ -43,6 +43,9 @@ func Open(dir string) (*File, error) {
 	if err := json.Unmarshal(raw, &f.values); err != nil {
 		return nil, fmt.Errorf("secrets: %s is damaged: %w", f.path, err)
 	}
+	if f.values == nil { // the file says null
+		f.values = map[string]string{}
+	}
 	return f, nil
 }
 

@@ -53,25 +53,25 @@ func (s *Server) scheme() string {
 	return "http"
 }
 
-// ownHost says whether a Host header names this hub: a loopback name with the hub's port, or an allowed name with it
-// or without.
+// ownHost says whether a Host header names this hub: a loopback name with the hub's port, an allowed name with it or
+// without, or an allowed name and port as they were given.
 func (s *Server) ownHost(host string) bool {
 	port := strconv.FormatInt(s.port.Load(), 10)
+	if host = strings.ToLower(host); slices.Contains(s.AllowedHosts, host) {
+		return true
+	}
 	name, p, err := net.SplitHostPort(host)
 	if err != nil {
 		name, p = strings.Trim(host, "[]"), ""
 	}
 	if p == "" {
 		defaults := map[string]string{"http": "80", "https": "443"}
-		if slices.Contains(s.AllowedHosts, strings.ToLower(name)) {
-			return true
-		}
 		p = defaults[s.scheme()]
 	}
 	if p != port {
 		return false
 	}
-	switch name = strings.ToLower(name); name {
+	switch name {
 	case "127.0.0.1", "::1", "localhost":
 		return true
 	}
@@ -100,7 +100,7 @@ func (s *Server) authorize(r *http.Request, a protocol.Access) (protocol.Caller,
 	if a == protocol.OperatorOnly {
 		return protocol.Caller{}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for the operator alone")
 	}
-	return protocol.Caller{Agent: agent}, nil
+	return protocol.Caller{Agent: agent, Token: token}, nil
 }
 
 // bearer returns the credential of a request, from either header.
@@ -128,6 +128,9 @@ func (s *Server) deny(r *http.Request, err error) {
 	}
 }
 
+// bodyTime is how long a body may take to come.
+const bodyTime = 30 * time.Second
+
 // readBody reads a request's body into memory, within its bound and in reasonable time.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
 	if r.Body == nil || r.ContentLength == 0 {
@@ -137,10 +140,10 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
 		limit = defaultMaxBody
 	}
 	c := http.NewResponseController(w)
-	slow := c.SetReadDeadline(time.Now().Add(30*time.Second)) == nil
+	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if slow {
-		_ = c.SetReadDeadline(time.Time{}) // the connection is ended anyway if this fails
+	if err == nil {
+		_ = c.SetReadDeadline(time.Time{}) // the next request is not read if this fails
 	}
 	var tooLarge *http.MaxBytesError
 	switch {

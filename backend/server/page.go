@@ -33,6 +33,12 @@ func Page(files fs.FS) http.Handler {
 				return
 			}
 		}
+		if name := strings.Trim(r.URL.Path, "/"); name != "" {
+			if info, err := fs.Stat(files, name); err == nil && info.IsDir() { // a folder would be listed
+				http.NotFound(w, r)
+				return
+			}
+		}
 		server.ServeHTTP(w, r)
 	})
 }

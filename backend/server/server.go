@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,10 @@ type Server struct {
 // New returns a server for c.
 func New(c Config) *Server {
 	s := &Server{Config: c, mux: http.NewServeMux(), denials: rate.NewLimiter(5, 50)}
+	s.AllowedHosts = nil
+	for _, host := range c.AllowedHosts {
+		s.AllowedHosts = append(s.AllowedHosts, strings.ToLower(host))
+	}
 	for _, route := range append(slices.Clone(c.Routes), s.sessionRoutes()...) {
 		s.mux.HandleFunc(route.Pattern, func(w http.ResponseWriter, r *http.Request) { s.run(w, r, route) })
 	}
@@ -146,7 +151,7 @@ type authorizerKey struct{}
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, who authorizer) {
 	defer func() {
 		if p := recover(); p != nil {
-			if p == http.ErrAbortHandler { // a handler breaks its answer off: the caller must not take a part for the whole
+			if p == http.ErrAbortHandler {
 				panic(p)
 			}
 			s.Log.Error("panic in a handler", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
@@ -188,13 +193,16 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := protocol.FromError(err)
 	if e == nil {
 		if r.Context().Err() != nil {
-			// The caller is gone and will not read this, or the hub is stopping and the caller must not take silence for an answer.
-			e = protocol.Errorf(http.StatusServiceUnavailable, "stopping", "the hub is stopping")
-			e.RetryAfter = time.Second
+			// The caller is gone, or the hub is stopping and the caller must not take silence for success.
+			e = protocol.Stopping()
 		} else {
 			s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 			e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
 		}
+	}
+	if r.ContentLength != 0 {
+		// What was not read of the body is waited for briefly, not for as long as its sender likes.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Second)) // not every writer has deadlines
 	}
 	body := map[string]any{"code": e.Code, "message": e.Message}
 	if len(e.Details) > 0 {

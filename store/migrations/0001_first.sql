@@ -24,6 +24,7 @@ CREATE TABLE items (
   response     BLOB,
   track        TEXT NOT NULL,            -- '', delivered-to-agent, acknowledged, expired
   track_detail TEXT,
+  mailbox      TEXT,                     -- the track of a message addressed to an agent
   is_read      INTEGER NOT NULL,
   starred      INTEGER NOT NULL,
   archived     INTEGER NOT NULL,
@@ -37,6 +38,7 @@ CREATE INDEX items_newest        ON items (box, ended_at DESC, n DESC) WHERE box
 CREATE INDEX items_due           ON items (due_at) WHERE due_at > 0;
 CREATE INDEX items_agent_open    ON items (agent) WHERE state = 'open';
 CREATE INDEX items_ended         ON items (ended_at) WHERE ended_at > 0;
+CREATE INDEX items_read          ON items (received_at) WHERE box = 'notices' AND is_read = 1;
 
 -- What is left of an item whose retention ended: enough to tell its submitter that it is gone.
 CREATE TABLE tombstones (
@@ -57,10 +59,11 @@ CREATE TABLE history (
   PRIMARY KEY (item, seq)
 ) STRICT, WITHOUT ROWID;
 
--- Replies that must be pushed, and every attempt at it.
+-- What must be pushed, and every attempt at it: the reply of an item, or a directive.
 CREATE TABLE owed (
   id       INTEGER PRIMARY KEY,
-  item     INTEGER NOT NULL UNIQUE REFERENCES items (n) ON DELETE CASCADE,
+  item     INTEGER UNIQUE REFERENCES items (n) ON DELETE CASCADE,
+  entry    TEXT UNIQUE REFERENCES entries (key) ON DELETE CASCADE,
   protocol TEXT NOT NULL,
   agent    TEXT NOT NULL,
   url      TEXT NOT NULL,
@@ -68,7 +71,8 @@ CREATE TABLE owed (
   state    TEXT NOT NULL,
   attempts INTEGER NOT NULL,
   created  INTEGER NOT NULL,
-  next_at  INTEGER NOT NULL
+  next_at  INTEGER NOT NULL,
+  CHECK ((item IS NULL) <> (entry IS NULL))
 ) STRICT;
 CREATE INDEX owed_due ON owed (next_at) WHERE state = 'pending';
 CREATE INDEX owed_waiting ON owed (agent, host) WHERE state = 'waiting_approval';
@@ -99,6 +103,7 @@ CREATE TABLE agents (
   created_at INTEGER NOT NULL,
   revoked_at INTEGER NOT NULL,
   last_seen  INTEGER NOT NULL,
+  session_seen INTEGER NOT NULL DEFAULT 0, -- last activity in any session, kept when the sessions are forgotten
   alg        TEXT NOT NULL,               -- hmac-sha256 or ed25519
   policy     TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -121,6 +126,59 @@ CREATE TABLE pairings (
   created_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- Sessions: lease-bound addresses under an agent; and the operator's durable stops, which outlive them.
+CREATE TABLE sessions (
+  id          TEXT PRIMARY KEY,
+  agent       TEXT NOT NULL REFERENCES agents (id),
+  state       TEXT NOT NULL,              -- active, closed, expired
+  created_at  INTEGER NOT NULL,
+  lease_end   INTEGER NOT NULL,
+  last_seen   INTEGER NOT NULL,
+  closed_at   INTEGER NOT NULL,
+  ttl         INTEGER NOT NULL,           -- milliseconds
+  by_operator INTEGER NOT NULL,
+  about       TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sessions_lease ON sessions (lease_end) WHERE state = 'active';
+CREATE INDEX sessions_agent ON sessions (agent, created_at);
+
+CREATE TABLE stops (
+  agent TEXT PRIMARY KEY,
+  at    INTEGER NOT NULL,
+  by    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Mailbox entries, in the order they came.
+CREATE TABLE entries (
+  n               INTEGER PRIMARY KEY,
+  key             TEXT NOT NULL UNIQUE,
+  kind            TEXT NOT NULL,          -- directive, message, response, receipt
+  agent           TEXT NOT NULL,          -- whose mailbox
+  session         TEXT NOT NULL,          -- '' for any
+  sender          TEXT NOT NULL,
+  dest            TEXT NOT NULL,
+  body            BLOB NOT NULL,
+  item            INTEGER REFERENCES items (n) ON DELETE CASCADE,
+  state           TEXT NOT NULL,
+  enqueued_at     INTEGER NOT NULL,
+  expires_at      INTEGER NOT NULL,
+  due_at          INTEGER NOT NULL,
+  delivered_at    INTEGER NOT NULL,
+  ended_at        INTEGER NOT NULL,
+  prior           TEXT NOT NULL,
+  note            TEXT NOT NULL,
+  live            INTEGER NOT NULL,
+  invisible_until INTEGER NOT NULL,
+  claimed_by      TEXT NOT NULL,
+  presented       INTEGER NOT NULL
+) STRICT;
+CREATE INDEX entries_live    ON entries (agent, n) WHERE live = 1;
+CREATE INDEX entries_session ON entries (session) WHERE live = 1 AND session <> '';
+CREATE INDEX entries_due     ON entries (due_at) WHERE live = 1;
+CREATE INDEX entries_depth   ON entries (dest, sender) WHERE live = 1;
+CREATE INDEX entries_item    ON entries (item) WHERE item IS NOT NULL;
+CREATE INDEX entries_kind    ON entries (kind, n);
 
 CREATE TABLE settings (
   key   TEXT PRIMARY KEY,

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
@@ -18,6 +19,7 @@ type envelope struct {
 	Version   string    `json:"ma2h_version"`
 	Type      string    `json:"type"`
 	Agent     agentDesc `json:"agent"`
+	To        string    `json:"to"`
 	Title     string    `json:"title"`
 	Body      string    `json:"body"`
 	Priority  string    `json:"priority"`
@@ -35,6 +37,7 @@ type agentDesc struct {
 	RunID   string `json:"run_id"`
 	Runtime string `json:"runtime"`
 	Project string `json:"project"`
+	Session string `json:"session"`
 }
 
 type part struct {
@@ -156,11 +159,13 @@ func gates(raw []byte, principal string) (minorNumber int, err error) {
 		return 0, protocol.Errorf(http.StatusForbidden, "agent_id_mismatch", "agent.id is not the agent this credential belongs to")
 	}
 	for _, leg := range [][]string{{"to"}, {"agent", "session"}} {
-		if get(leg...) != nil && m < 5 {
-			pointer := "/" + leg[0]
-			if len(leg) == 2 {
-				pointer += "/" + leg[1]
-			}
+		if get(leg...) == nil {
+			continue
+		}
+		if strings.Contains(principal, "#") {
+			return 0, inbox.Invalid("/agent/id", `an agent whose id contains "#" cannot take part between agents`)
+		}
+		if pointer := "/" + strings.Join(leg, "/"); m < 5 {
 			return 0, inbox.Invalid(pointer, "needs MA2H 0.5 or later; a lower version cannot be delivered as meant")
 		}
 	}
@@ -174,13 +179,13 @@ func gates(raw []byte, principal string) (minorNumber int, err error) {
 
 // checkAsk applies the rules of an ask that no schema can say, at every minor (MA2H §5.2, §7).
 func checkAsk(req []byte) error {
-	mode, ok := member(req, "mode")
-	if !ok {
-		return nil
-	}
 	values, listed, err := optionValues(req)
 	if err != nil {
 		return err
+	}
+	mode, ok := member(req, "mode")
+	if !ok {
+		return nil
 	}
 	def, hasDefault := wire.Get(req, "default_on_expire")
 	hasDefault = hasDefault && string(def) != "null"

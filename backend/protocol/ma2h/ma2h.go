@@ -3,13 +3,13 @@
 package ma2h
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 	"deskbell/schemas"
@@ -35,6 +35,7 @@ const (
 // Config is what the binding needs of the hub.
 type Config struct {
 	Inbox    *inbox.Inbox
+	Mailbox  *mailbox.Mailbox
 	Fleet    *fleet.Fleet
 	Schemas  *schemas.Set
 	Settings *settings.Settings
@@ -57,7 +58,8 @@ type Config struct {
 // Binding answers MA2H. It is safe for concurrent use.
 type Binding struct {
 	Config
-	budgets budgets
+	budgets    budgets // of all messages
+	interAgent budgets // of messages between agents, besides
 }
 
 var (
@@ -82,15 +84,26 @@ func (b *Binding) Routes() []protocol.Route {
 		{Pattern: "POST /v1/messages/{id}/cancel", Access: protocol.AgentOnly, Handle: b.cancel},
 		{Pattern: "POST /v1/messages/{id}/resolve", Access: protocol.AgentOrOperator, Handle: b.resolve, MaxBody: maxEnvelope},
 		{Pattern: "POST /v1/messages/{id}/ack", Access: protocol.AgentOnly, Handle: b.ack},
+		{Pattern: "GET /v1/inbox", Access: protocol.AgentOnly, Handle: b.drain},
+		{Pattern: "POST /v1/inbox/ack", Access: protocol.AgentOnly, Handle: b.consume},
+		{Pattern: "GET /v1/inbox/stream", Access: protocol.AgentOnly, Handle: b.stream},
+		{Pattern: "POST /v1/sessions", Access: protocol.AgentOnly, Handle: b.register},
+		{Pattern: "GET /v1/sessions", Access: protocol.AgentOrOperator, Handle: b.sessions},
+		{Pattern: "GET /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.session},
+		{Pattern: "DELETE /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.closeSession},
+		{Pattern: "GET /v1/agents/{id}/presence", Access: protocol.AgentOrOperator, Handle: b.presence},
+		{Pattern: "GET /v1/agents/{path...}", Access: protocol.AgentOrOperator, Handle: b.presence}, // an id with a raw slash
+		{Pattern: "POST /v1/directives", Access: protocol.OperatorOnly, Handle: b.author, MaxBody: maxEnvelope},
+		{Pattern: "GET /v1/directives/{id}", Access: protocol.OperatorOnly, Handle: b.directive},
 	}
 }
 
 // Now, to the millisecond that rows and wire times have.
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
-// allow takes one request from an agent's budget (MA2H §8.6).
-func (b *Binding) allow(_ context.Context, agent string) error {
-	if retry := b.budgets.take(agent, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
+// allow takes one message from an agent's budget (MA2H §8.6).
+func (b *Binding) allow(of *budgets, agent string) error {
+	if retry := of.take(agent, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 			Message: "too many messages in a minute", RetryAfter: retry}
 	}

@@ -1,7 +1,9 @@
 package ma2h
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -31,9 +33,22 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 		return protocol.WriteRaw(w, http.StatusOK, operatorForm(it))
 	}
 	b.Fleet.Seen(c.Agent.ID)
+	if r.Method == http.MethodHead { // an answer that does not travel is not delivered
+		if _, err := b.Inbox.Peek(ctx, id, c.Agent.ID); err != nil {
+			return err
+		}
+		return protocol.WriteRaw(w, http.StatusOK, nil)
+	}
+	if wait > 0 {
+		var stop func()
+		if ctx, stop, err = b.Fleet.WhileEnrolled(ctx, c.Agent.ID); err != nil {
+			return err
+		}
+		defer stop()
+	}
 	it, notModified, err := b.Inbox.Collect(ctx, id, c.Agent.ID, wait, since)
-	if ctx.Err() != nil {
-		return ctx.Err() // nobody is there to answer, or the hub is stopping
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
 	}
 	if err != nil {
 		return err
@@ -48,13 +63,16 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
 	if v := q.Get("wait"); v != "" {
 		n, err := strconv.Atoi(v)
+		if errors.Is(err, strconv.ErrRange) { // as long as can be said, and clamped like any other
+			err = nil
+		}
 		if err != nil || n < 0 {
 			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "wait must be a whole number of seconds, not negative")
 		}
 		wait = min(time.Duration(min(n, 3600))*time.Second, maxWait)
 	}
 	if v := q.Get("since"); v != "" { // an offset's "+" that was not escaped arrives as a space
-		if since, err = time.Parse(time.RFC3339Nano, strings.ReplaceAll(v, " ", "+")); err != nil {
+		if since, err = time.Parse(time.RFC3339Nano, strings.ToUpper(strings.ReplaceAll(v, " ", "+"))); err != nil {
 			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "since must be an RFC 3339 time")
 		}
 	}
@@ -64,19 +82,19 @@ func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
 // hubMembers are the members of a message that only the hub may write. A submitter's own are unknown fields and are
 // dropped, so that they can never pass for the hub's word (MA2H §4).
 var hubMembers = map[string]bool{
-	"id": true, "from": true, "status": true, "response": true, "delivery": true, "mailbox": true, "protocol": true,
-	"received_at": true, "answerable": true,
+	"id": true, "from": true, "status": true, "response": true, "delivery": true, "mailbox": true,
 }
 
-// privateMembers are the submitter's own: no resolver ever sees them (MA2H §9.1, §9.3).
-var privateMembers = map[string]bool{"state": true, "client_ref": true}
+// notForOperator are the members that the operator's form leaves out: the submitter's own, which no resolver ever sees
+// (MA2H §9.1, §9.3), and unknown ones by the names of what that form adds.
+var notForOperator = map[string]bool{"state": true, "client_ref": true, "protocol": true, "received_at": true}
 
 // submitterForm is the stored envelope, value for value as it was submitted, with what the hub knows of it.
 func submitterForm(it inbox.Item) []byte { return wire.Compose(form(it, nil)) }
 
 // operatorForm is the same for the operator: without what is the submitter's own, with the protocol.
 func operatorForm(it inbox.Item) []byte {
-	members := form(it, privateMembers)
+	members := form(it, notForOperator)
 	for i, m := range members {
 		if m.Name == "response" { // carries the submitter's state
 			members[i].Value, _ = wire.Without(m.Value, "state")
@@ -101,10 +119,28 @@ func form(it inbox.Item, without map[string]bool) []wire.Member {
 	if it.Response != nil {
 		members = append(members, wire.Member{Name: "response", Value: it.Response})
 	}
+	if it.Mailbox != nil {
+		members = append(members, wire.Member{Name: "mailbox", Value: wire.Compose(mailboxTrack(*it.Mailbox))})
+	}
 	if d := delivery(it); d != nil {
 		members = append(members, wire.Member{Name: "delivery", Value: wire.Compose(d)})
 	}
 	return members
+}
+
+// mailboxTrack is how far an addressed message got (MA2H §14.2).
+func mailboxTrack(t inbox.Mailbox) []wire.Member {
+	m := []wire.Member{{Name: "state", Value: wire.Quote(string(t.State))}}
+	if !t.DeliveredAt.IsZero() {
+		m = append(m, wire.Member{Name: "delivered_at", Value: wire.Quote(inbox.FormatTime(t.DeliveredAt))})
+	}
+	if !t.AckedAt.IsZero() {
+		m = append(m, wire.Member{Name: "acknowledged_at", Value: wire.Quote(inbox.FormatTime(t.AckedAt))})
+	}
+	if t.Prior != "" {
+		m = append(m, wire.Member{Name: "prior", Value: wire.Quote(string(t.Prior))})
+	}
+	return m
 }
 
 // delivery is the track of the answer (MA2H §14.2); nil before there is anything to say. The word expired belongs to
@@ -149,7 +185,7 @@ func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	if !c.Operator {
 		f.Agent, f.Protocol, as = c.Agent.ID, Name, submitterForm
 	}
-	page, next, err := b.Inbox.Store.List(r.Context(), f)
+	page, next, err := b.Inbox.List(r.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -179,16 +215,30 @@ func schemaError(fields []schemas.FieldError) *protocol.Error {
 }
 
 // Export is one message with its history, as a line of an export: without what is the submitter's own, and without
-// the content and the answer of a sensitive one (MA2H §9.6).
+// the content, the answer and the remarks of a sensitive one, or an answer of which its schema calls any part sensitive
+// (MA2H §9.6).
 func Export(it inbox.Item, history []inbox.Entry) ([]byte, error) {
 	members, err := wire.Members(operatorForm(it))
 	if err != nil {
 		return nil, fmt.Errorf("stored message %s: %w", it.ID, err)
 	}
-	if it.Content.Sensitive {
+	switch {
+	case it.Content.Sensitive:
+		history = slices.Clone(history)
+		for i := range history {
+			history[i].Note = ""
+		}
 		members = slices.DeleteFunc(members, func(m wire.Member) bool {
 			return m.Name == "body" || m.Name == "context" || m.Name == "response"
 		})
+	case it.Content.Request.SensitiveAnswer():
+		for i, m := range members {
+			if m.Name == "response" {
+				if members[i].Value, err = wire.Without(m.Value, "response.value"); err != nil {
+					return nil, fmt.Errorf("stored response of %s: %w", it.ID, err)
+				}
+			}
+		}
 	}
 	lines, err := json.Marshal(history)
 	if err != nil {

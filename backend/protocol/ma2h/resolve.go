@@ -22,11 +22,18 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	if err != nil {
 		return err
 	}
+	actor := c.Actor(b.Settings.Get().Operator())
+	if session := r.URL.Query().Get("session"); session != "" && !c.Operator {
+		if err := b.Mailbox.Present(r.Context(), c.Agent.ID, session); err != nil {
+			return err
+		}
+		actor.Session = session
+	}
 	d, err := b.decision(raw)
 	if err != nil {
 		return err
 	}
-	it, err := b.Inbox.Resolve(r.Context(), r.PathValue("id"), c.Actor(b.Settings.Get().Operator()), d)
+	it, err := b.Inbox.Resolve(r.Context(), r.PathValue("id"), actor, d)
 	if errors.Is(err, inbox.ErrGone) && !c.Operator {
 		err = inbox.ErrNotFound
 	}

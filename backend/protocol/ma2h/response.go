@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"time"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
@@ -18,7 +20,7 @@ type SigningKeyFunc func(ctx context.Context, agent string) (signing.Key, error)
 
 // Reply implements inbox.Replier: the Response envelope (MA2H §6), made once and the same on every channel. The
 // submitter's state goes back byte for byte.
-func (b *Binding) Reply(it inbox.Item) ([]byte, *inbox.Owed, error) {
+func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	var e struct {
 		Version string    `json:"ma2h_version"`
 		Agent   agentDesc `json:"agent"`
@@ -26,7 +28,7 @@ func (b *Binding) Reply(it inbox.Item) ([]byte, *inbox.Owed, error) {
 		Action  *action   `json:"action"`
 	}
 	if err := protocol.Unmarshal(it.Original, &e); err != nil {
-		return nil, nil, fmt.Errorf("stored message: %w", err)
+		return inbox.Reply{}, fmt.Errorf("stored message: %w", err)
 	}
 	out := it.Outcome
 	detail := []wire.Member{
@@ -70,17 +72,23 @@ func (b *Binding) Reply(it inbox.Item) ([]byte, *inbox.Owed, error) {
 	if state, ok := wire.Get(it.Original, "state"); ok {
 		body = append(body, wire.Member{Name: "state", Value: state})
 	}
-	env := envelope{Request: e.Request, Action: e.Action}
-	cb := env.callback()
-	if cb == nil || cb.Mode != "push" {
-		return wire.Compose(body), nil, nil
-	}
-	host, err := b.CheckURL(cb.URL)
-	if err != nil {
-		return nil, nil, fmt.Errorf("stored callback: %w", err)
-	}
+	reply := inbox.Reply{Body: wire.Compose(body)}
 	now := b.now()
-	return wire.Compose(body), &inbox.Owed{Protocol: Name, Agent: it.Agent, URL: cb.URL, Host: host, State: inbox.OwedPending, Created: now, NextAt: now}, nil
+	if session := it.Content.Session; session != "" {
+		reply.Hand = &inbox.Hand{Session: session, To: mailbox.Address(it.Agent, session), Until: now.Add(b.Settings.Get().Retention())}
+	}
+	env := envelope{Request: e.Request, Action: e.Action}
+	if cb := env.callback(); cb != nil && cb.Mode == "push" {
+		host, err := b.CheckURL(cb.URL)
+		if err != nil {
+			// It passed when it was accepted. The decision stands all the same: the queue will say why it does not send.
+			if u, perr := url.Parse(cb.URL); perr == nil {
+				host = u.Host
+			}
+		}
+		reply.Push = &inbox.Owed{Protocol: Name, Agent: it.Agent, URL: cb.URL, Host: host, State: inbox.OwedPending, Created: now, NextAt: now}
+	}
+	return reply, nil
 }
 
 // Push implements protocol.Pusher: one attempt's request. Body and resolution id are the same in every attempt, time

@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
@@ -20,22 +22,35 @@ import (
 
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if err := b.allow(&b.budgets, c.Agent.ID); err != nil {
+		return err
+	}
 	raw, err := protocol.ReadBody(r)
 	if err != nil {
 		return err
 	}
-	if err := b.allow(r.Context(), c.Agent.ID); err != nil {
-		return err
+	if _, addressed := wire.Get(raw, "to"); addressed {
+		if err := b.allow(&b.interAgent, c.Agent.ID); err != nil {
+			return err
+		}
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{
-		"id":       it.ID,
-		"status":   string(it.State),
-		"poll_url": b.URL() + "/v1/messages/" + it.ID,
-	})
+	ack := []wire.Member{
+		{Name: "id", Value: wire.Quote(it.ID)},
+		{Name: "status", Value: wire.Quote(string(it.State))},
+		{Name: "poll_url", Value: wire.Quote(b.URL() + "/v1/messages/" + it.ID)},
+	}
+	if it.Content.To != "" {
+		p, err := b.Mailbox.Destination(r.Context(), it.Agent, it.Content.To)
+		if err != nil {
+			return err
+		}
+		ack = append(ack, wire.Member{Name: "destination", Value: wire.Compose(presenceMembers(p))})
+	}
+	return protocol.WriteRaw(w, http.StatusAccepted, wire.Compose(ack))
 }
 
 // Accept stores a message of agent, strict JSON, or finds the one its key made before. Checks stand in the order in
@@ -50,25 +65,47 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 		return inbox.Item{}, invalidShape("", err.Error())
 	}
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
-	if n.Item, err = b.item(raw, e, minor); err == nil {
-		err = b.admissible(raw, e, n.Item)
+	var unfit mailbox.Unfit
+	n.Item, unfit.Message = b.item(raw, e, minor)
+	if unfit.Message == nil && !n.Item.ExpiresAt.IsZero() && !n.Item.ExpiresAt.After(n.Item.ReceivedAt) {
+		unfit.Message = inbox.Invalid("/expires_at", "must lie in the future")
 	}
-	var it inbox.Item
-	if err != nil {
-		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
-		it, err = b.replay(ctx, agent, e.Key, digest, err)
-	} else {
-		if n.Item.Kind == inbox.Notice {
-			n.Item.ExpiresAt = time.Time{} // it has no effect on a notice to the person (MA2H §4)
-		}
-		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
-		it, _, err = b.Inbox.Submit(ctx, n)
+	if cb := e.callback(); cb != nil && cb.Mode == "push" {
+		unfit.Callback = b.checkCallback(e, cb)
 	}
+	expires := n.Item.ExpiresAt
+	if n.Item.Kind == inbox.Notice {
+		n.Item.ExpiresAt = time.Time{} // it ends the delivery of a notice, never its status (MA2H §4)
+	}
+	n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
+	it, err := b.store(ctx, raw, minor, n, expires, unfit)
 	var conflict *inbox.ConflictError
 	if errors.As(err, &conflict) {
 		err = conflictError(conflict.Item.Original, raw)
 	}
 	return it, err
+}
+
+// store writes an accepted message: to the person, or with its entry into another agent's mailbox.
+func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time, unfit mailbox.Unfit) (inbox.Item, error) {
+	c := n.Item.Content
+	if c.To == "" && c.Session == "" {
+		if unfit != (mailbox.Unfit{}) {
+			// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
+			return b.replay(ctx, n, cmp.Or(unfit.Message, unfit.Callback))
+		}
+		it, _, err := b.Inbox.Submit(ctx, n)
+		return it, err
+	}
+	if c.To == "" {
+		return b.Mailbox.Submit(ctx, n, nil, unfit)
+	}
+	e := mailbox.Entry{Key: n.Item.ID, From: mailbox.Address(n.Item.Agent, c.Session), To: c.To, ExpiresAt: expires}
+	var err error
+	if e.Body, err = entryForm(raw, e.Key, e.From, minor); err != nil {
+		return inbox.Item{}, fmt.Errorf("delivered form: %w", err)
+	}
+	return b.Mailbox.Submit(ctx, n, &e, unfit)
 }
 
 // parse checks what of a message depends on nothing but itself and its sender.
@@ -97,34 +134,15 @@ func Check(set *schemas.Set, raw []byte) error {
 	return err
 }
 
-func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, refused error) (inbox.Item, error) {
-	if key == "" {
+func (b *Binding) replay(ctx context.Context, n inbox.New, refused error) (inbox.Item, error) {
+	if n.Key == "" {
 		return inbox.Item{}, refused
 	}
-	it, err := b.Inbox.Replay(ctx, Name, agent, key, digest)
+	it, err := b.Inbox.Replay(ctx, Name, n.Item.Agent, n.Key, n.Digest)
 	if errors.Is(err, inbox.ErrNotFound) {
 		return inbox.Item{}, refused
 	}
 	return it, err
-}
-
-// admissible is what depends on the moment and on the operator, after shape and sizes.
-func (b *Binding) admissible(raw []byte, e *envelope, it inbox.Item) error {
-	if !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(it.ReceivedAt) {
-		return inbox.Invalid("/expires_at", "must lie in the future")
-	}
-	if _, ok := wire.Get(mustGet(raw, "agent"), "session"); ok {
-		return inbox.Invalid("/agent/session", "no such session of this agent")
-	}
-	if cb := e.callback(); cb != nil && cb.Mode == "push" {
-		if err := b.checkCallback(e, cb); err != nil {
-			return err
-		}
-	}
-	if _, ok := wire.Get(raw, "to"); ok {
-		return protocol.Errorf(http.StatusForbidden, "not_authorized", "messages between agents are not enabled on this hub")
-	}
-	return nil
 }
 
 func (b *Binding) checkCallback(e *envelope, cb *callback) error {
@@ -206,18 +224,23 @@ func checkSizes(raw []byte, e *envelope) error {
 	if len(e.Body) > MaxBodyBytes {
 		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
 	}
-	if len(e.Context) > MaxContextParts {
+	if len(e.Context) > 0 {
+		return checkParts(mustGet(raw, "context"))
+	}
+	return nil
+}
+
+func checkParts(context []byte) error {
+	parts, err := wire.Elements(context)
+	switch {
+	case err != nil:
+		return invalidShape("/context", err.Error())
+	case len(parts) > MaxContextParts:
 		return inbox.Invalid("/context", "has more than %d parts", MaxContextParts)
 	}
-	if len(e.Context) > 0 {
-		parts, err := wire.Elements(mustGet(raw, "context"))
-		if err != nil {
-			return invalidShape("/context", err.Error())
-		}
-		for i, p := range parts {
-			if len(p) > MaxPartBytes {
-				return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
-			}
+	for i, p := range parts {
+		if len(p) > MaxPartBytes {
+			return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
 		}
 	}
 	return nil
@@ -230,23 +253,24 @@ const (
 )
 
 // item maps a message to the inbox's words. The request it keeps is the effective one: what the declared minor
-// withholds is gone, what the protocol synthesizes is there.
-func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
+// withholds is gone, what the protocol synthesizes is there. It is whole even when something speaks against it.
+func (b *Binding) item(raw []byte, e *envelope, minor int) (it inbox.Item, unfit error) {
 	now := b.now()
-	it := inbox.Item{
+	it = inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, State: inbox.Open, Agent: e.Agent.ID, Title: e.Title,
 		Priority: inbox.ParsePriority(e.Priority), ReceivedAt: now, ChangedAt: now, Original: raw,
 		Content: inbox.Content{
 			Body: e.Body, Project: e.Agent.Project, RunID: e.Agent.RunID, Runtime: e.Agent.Runtime, Tags: e.Tags,
-			Sensitive: e.Sensitive, LiteralResolvers: minor < 5,
+			Sensitive: e.Sensitive, LiteralResolvers: minor < 5, To: e.To, Session: e.Agent.Session,
 		},
 	}
 	if e.ExpiresAt != "" {
 		t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(e.ExpiresAt))
 		if err != nil {
-			return it, inbox.Invalid("/expires_at", "is not a time this hub can read (RFC 3339)")
+			unfit = inbox.Invalid("/expires_at", "is not a time this hub can read (RFC 3339)")
+		} else {
+			it.ExpiresAt = t.UTC().Truncate(time.Millisecond)
 		}
-		it.ExpiresAt = t.UTC().Truncate(time.Millisecond)
 	}
 	for _, p := range e.Context {
 		ip := inbox.Part{Text: p.Text, Data: p.Data}
@@ -269,7 +293,14 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 		}
 		it.Content.Action, it.Content.Resolvers = a, e.Action.Resolvers
 	}
-	return it, nil
+	if e.To != "" {
+		it.Content.ToAgent, _, _ = mailbox.SplitAddress(e.To)
+		it.Mailbox = &inbox.Mailbox{State: inbox.MailboxState(mailbox.Queued)}
+		if it.Kind == inbox.Notice {
+			it.State = inbox.Queued
+		}
+	}
+	return it, unfit
 }
 
 func (q *request) effective(minor int) *inbox.Request {

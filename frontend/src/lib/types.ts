@@ -7,9 +7,10 @@ export interface Span { t: string; m?: string }
 export type Text = Span[];
 
 export type Kind = 'question' | 'task' | 'notice';
-export type State = 'open' | 'answered' | 'declined' | 'cancelled' | 'expired' | 'completed' | 'dismissed' | 'delivered';
+/** The last three are a notice between agents, which follows its mailbox track. */
+export type State = 'open' | 'answered' | 'declined' | 'cancelled' | 'expired' | 'completed' | 'dismissed' | 'delivered' | 'queued' | 'acknowledged' | 'bounced';
 export type Priority = 'low' | 'normal' | 'high' | 'urgent';
-export type Box = 'needs' | 'waiting' | 'notices' | 'done';
+export type Box = 'needs' | 'waiting' | 'notices' | 'done' | 'archive' | 'fleet';
 
 export interface Row {
   id: string; rev: number; protocol: string; kind: Kind; state: State; box: Box;
@@ -22,6 +23,10 @@ export interface Row {
   waiting_now: boolean;
   /** Something about the answer's delivery needs the person: 'approval' | 'failed'. */
   attention?: 'approval' | 'failed';
+  /** A decision of the operator is kept back and will be committed then, unless it is taken back. */
+  held_until?: number;
+  /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
+  to?: Text;
 }
 
 export interface Option { value: string; label: Text; description?: Text }
@@ -83,6 +88,37 @@ export interface Detail extends Row {
   history: HistoryEntry[];
   /** Set while `resolve.hold_seconds` keeps a decision back: it is committed at this time unless undone. */
   held_decision?: { commit_at: number; resolution: string };
+  /** Set on a message between agents. */
+  mailbox?: MailboxTrack;
+}
+
+export type MailboxState = 'queued' | 'delivered' | 'acknowledged' | 'bounced' | 'expired';
+/** How far a message between agents, or a directive, got. `prior` says what a bounced one was before. */
+export interface MailboxTrack { state: MailboxState; delivered_at?: number; acknowledged_at?: number; prior?: 'queued' | 'delivered'; note?: Text }
+
+/** online: showed itself within the window; offline: longer ago; unknown: never. */
+export interface Presence { state: 'online' | 'offline' | 'unknown'; last_seen?: number }
+
+export interface Session {
+  id: string; state: 'active' | 'closed' | 'expired'; presence: Presence;
+  label?: Text; kind?: Text; project?: Text; run_id?: string;
+  created_at: number; lease_end: number; ttl_seconds: number; closed_at?: number; closed_by_operator?: boolean;
+  /** Entries that wait for this session alone. */
+  entries_waiting: number;
+}
+
+export interface FleetAgent extends AgentView {
+  presence: Presence;
+  /** The operator's durable stop: no new session until it is lifted. */
+  stopped?: { at: number; by: string };
+  /** Entries that wait for the agent itself, to be read in whatever session; what waits for one session alone is counted there. */
+  entries_waiting: number;
+  sessions: Session[];
+}
+
+export interface Directive {
+  id: string; to: string; title: Text; body_html?: string; created_at: number; expires_at?: number;
+  state: MailboxState; prior?: 'queued' | 'delivered'; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 
 export interface Counts { needs: number; waiting: number; notices: number; done: number; unread_notices: number; agents_attention: number }
@@ -127,6 +163,14 @@ The calls. All JSON; errors are ApiError. The browser page is signed in by a coo
   POST /api/agents/{id}/rotate                         -> AgentCredentials
   POST /api/agents/{id}/hosts   {host, approve: boolean}  -> AgentView
   POST /api/pairings/{id}       {approve: boolean}     -> Pairing
+  GET  /api/fleet                                      -> {agents: FleetAgent[]}      (changes come with the topic "agents")
+  GET  /api/directives?agent=&limit=                   -> {directives: Directive[]}   (newest first)
+  POST /v1/directives   {to, title, body?, priority?, tags?, expires_at? (RFC 3339), sensitive?}   -> 201 {id, …, delivery}
+                                                          to: agent:<id> or agent:<id>#<session>; 422 unknown_destination, 410 destination_gone
+  DELETE /v1/sessions/{id}                             -> {session}: closes it as the operator and stops its agent
+  POST /v1/agents/{id}/stop                            -> {stopped: true, sessions_closed}
+  POST /v1/agents/{id}/resume                          -> {stopped: false}
+  GET  /api/items?box=fleet&q=&agent=                  -> messages between agents, newest first; a search without a box leaves them out
   POST /api/practice                                   -> {id}     (posts a practice ask)
   POST /v1/agents               {agent_id}             -> AgentCredentials (201)
   DELETE /v1/agents/{id}                               -> 204

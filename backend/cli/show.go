@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var as agentFlags
+	c := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a message, with its history",
+		Long: "Shows a message. --json prints it as the hub has it, with `history`, `answerable` and, where the answer is pushed,\n" +
+			"`push` beside. With --agent and its token it shows an agent its own message.",
+		Example:           "  deskbell show msg_0abc\n  deskbell show msg_0abc --json | jq .response",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeOpen,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.reader(cmd.Context(), as, func(get func(string, any) error) error {
+				var raw json.RawMessage
+				id := url.PathEscape(args[0])
+				if err := get("/v1/messages/"+id, &raw); err != nil {
+					return fmtID(args[0], err)
+				}
+				var d detail
+				if as.id == "" && as.token == "" {
+					if err := get("/api/items/"+id, &d); err != nil {
+						return fmtID(args[0], err)
+					}
+				}
+				if a.json {
+					return a.printJSON(d.beside(raw))
+				}
+				return a.show(raw, d)
+			})
+		},
+	}
+	as.add(c, "show")
+	a.addrFlag(c)
+	return c
+}
+
+// fmtID says which message an error is about.
+func fmtID(id string, err error) error {
+	if e, ok := refusedAs(err, "not_found", "gone"); ok {
+		e.Message = id + ": " + e.Message
+	}
+	return err
+}
+
+type textSpan = struct {
+	T string `json:"t"`
+	M string `json:"m"`
+}
+
+// detail is what the inbox page knows of an item besides the message.
+type detail struct {
+	Answerable *struct {
+		OK     bool   `json:"ok"`
+		Reason string `json:"reason,omitempty"`
+	} `json:"answerable"`
+	OnExpire string `json:"on_expire"`
+	History  []struct {
+		At     int64      `json:"at"`
+		Actor  string     `json:"actor"`
+		Action string     `json:"action"`
+		Note   []textSpan `json:"note"`
+	} `json:"history"`
+	Push json.RawMessage `json:"push"`
+}
+
+func textOfSpans(spans []textSpan) string {
+	var b strings.Builder
+	for _, s := range spans {
+		if s.M == "" {
+			b.WriteString(s.T)
+		} else {
+			b.WriteString("[" + s.T + "]")
+		}
+	}
+	return b.String()
+}
+
+// beside puts what the detail knows into the message.
+func (d detail) beside(raw json.RawMessage) any {
+	var doc map[string]json.RawMessage
+	if d.Answerable == nil || json.Unmarshal(raw, &doc) != nil {
+		return raw
+	}
+	put := func(name string, v any) {
+		if b, err := marshal(v); err == nil {
+			doc[name] = b
+		}
+	}
+	type entry struct {
+		At     string `json:"at"`
+		Actor  string `json:"actor"`
+		Action string `json:"action"`
+		Note   string `json:"note,omitempty"`
+	}
+	history := []entry{}
+	for _, h := range d.History {
+		history = append(history, entry{fromMs(h.At).UTC().Format(time.RFC3339Nano), h.Actor, h.Action, textOfSpans(h.Note)})
+	}
+	put("history", history)
+	put("answerable", d.Answerable)
+	if d.Push != nil {
+		put("push", d.Push)
+	}
+	return doc
+}
+
+func (a *app) show(raw json.RawMessage, d detail) error {
+	var m message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	w := a.out
+	a.tell("%s", m.Title)
+	sensitive := ""
+	if m.Sensitive {
+		sensitive = "yes"
+	}
+	pairs(w, "id", m.ID, "type", m.Type, "status", m.Status, "agent", line(m.Agent.ID), "run", line(m.Agent.RunID), "project", line(m.Agent.Project),
+		"protocol", line(m.Protocol), "priority", m.Priority, "tags", line(strings.Join(m.Tags, " ")), "sensitive", sensitive,
+		"received", stamp(parseTime(m.ReceivedAt)), "expires", expires(m, d))
+	section := func(title, text string) {
+		if text != "" {
+			a.tell("\n%s\n%s", title, block(text))
+		}
+	}
+	section("Body", m.Body)
+	for _, p := range m.Context {
+		name, _ := p.Metadata["name"].(string)
+		title := strings.TrimSpace("Context " + line(name))
+		switch {
+		case p.Text != nil:
+			section(title, *p.Text)
+		case p.Data != nil:
+			section(title, string(p.Data))
+		case p.File != nil:
+			section(title, strings.TrimSpace(p.File.Name+" "+p.File.URI))
+		}
+	}
+	if q := m.Request; q != nil {
+		a.showRequest(w, q)
+	}
+	if act := m.Action; act != nil {
+		section("To do", act.Instructions)
+		list := act.Checklist
+		if m.Response.Detail.Checklist != nil {
+			list = m.Response.Detail.Checklist
+		}
+		for i, c := range list {
+			a.tell("  %d. %s %s", i+1, box(c.Done), c.Text)
+		}
+		section("How one sees that it is done", act.Verification)
+	}
+	if r := m.Response.Detail; r.Actor != "" {
+		a.tell("\nOutcome: %s by %s, %s", m.Status, r.Actor, stamp(parseTime(r.ResolvedAt)))
+		if r.Value != nil {
+			a.tell("%s", block(bare(r.Value)))
+		}
+		section("Comment", r.Comment)
+	} else if d.Answerable != nil && !d.Answerable.OK && m.Status == "open" {
+		a.tell("\nYou cannot answer it: %s", d.Answerable.Reason)
+	}
+	if len(d.History) > 0 {
+		a.tell("\nHistory")
+		var rows [][]string
+		for _, h := range d.History {
+			rows = append(rows, []string{"  " + stamp(fromMs(h.At)), line(h.Actor), line(h.Action), line(textOfSpans(h.Note))})
+		}
+		table(w, rows)
+	}
+	return a.showPush(d.Push)
+}
+
+func expires(m message, d detail) string {
+	t := parseTime(m.ExpiresAt)
+	if t.IsZero() {
+		return ""
+	}
+	s := stamp(t)
+	if m.Status == "open" && d.OnExpire != "" {
+		s += " (" + line(d.OnExpire) + ")"
+	}
+	return s
+}
+
+// showRequest writes what a question can be answered with.
+func (a *app) showRequest(w io.Writer, q *request) {
+	options := q.Options
+	if q.Mode == "confirm" && options == nil {
+		options = []option{{Value: "approve", Label: "Approve"}, {Value: "deny", Label: "Deny"}}
+	}
+	switch {
+	case q.Mode == "input":
+		fmt.Fprintf(w, "\nAnswers are an object of this schema\n%s\n", block(string(q.Schema)))
+	case len(options) > 0:
+		fmt.Fprintln(w, "\nAnswers")
+		var rows [][]string
+		for _, o := range options {
+			rows = append(rows, []string{"  " + line(o.Value), line(o.Label), line(o.Description)})
+		}
+		table(w, rows)
+	}
+	if p := q.Permissions; p != nil && p.AllowEdit != nil && *p.AllowEdit && q.Mode != "input" {
+		fmt.Fprintln(w, "  or an answer of your own")
+	}
+}
+
+func (a *app) showPush(raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	var p struct {
+		State    string `json:"state"`
+		Host     string `json:"host"`
+		Attempts []struct {
+			At      int64  `json:"at"`
+			Status  int    `json:"status"`
+			Error   string `json:"error"`
+			Snippet string `json:"snippet"`
+		} `json:"attempts"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return errors.New("the hub's answer is not what was expected")
+	}
+	a.tell("\nPush to %s: %s", p.Host, p.State)
+	var rows [][]string
+	for _, t := range p.Attempts {
+		what := line(t.Error)
+		if t.Status != 0 {
+			what = "HTTP " + itoa(t.Status) + " " + line(t.Snippet)
+		}
+		rows = append(rows, []string{"  " + stamp(fromMs(t.At)), what})
+	}
+	table(a.out, rows)
+	return nil
+}

@@ -1,0 +1,180 @@
+package desk
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/render"
+	"deskbell/backend/settings"
+)
+
+type presenceView struct {
+	State    string `json:"state"`
+	LastSeen int64  `json:"last_seen,omitempty"`
+}
+
+type sessionView struct {
+	ID         string             `json:"id"`
+	State      fleet.SessionState `json:"state"`
+	Presence   presenceView       `json:"presence"`
+	Label      []render.Span      `json:"label,omitempty"`
+	Kind       []render.Span      `json:"kind,omitempty"`
+	Project    []render.Span      `json:"project,omitempty"`
+	RunID      string             `json:"run_id,omitempty"`
+	CreatedAt  int64              `json:"created_at"`
+	LeaseEnd   int64              `json:"lease_end"`
+	TTL        int                `json:"ttl_seconds"`
+	ClosedAt   int64              `json:"closed_at,omitempty"`
+	ByOperator bool               `json:"closed_by_operator,omitempty"`
+	Waiting    int                `json:"entries_waiting"`
+}
+
+type stopView struct {
+	At int64  `json:"at"`
+	By string `json:"by"`
+}
+
+type fleetAgent struct {
+	agentView
+	Presence presenceView  `json:"presence"`
+	Stopped  *stopView     `json:"stopped,omitempty"`
+	Waiting  int           `json:"entries_waiting"`
+	Sessions []sessionView `json:"sessions"`
+}
+
+type directiveView struct {
+	ID        string        `json:"id"`
+	To        string        `json:"to"`
+	Title     []render.Span `json:"title"`
+	BodyHTML  string        `json:"body_html,omitempty"`
+	CreatedAt int64         `json:"created_at"`
+	ExpiresAt int64         `json:"expires_at,omitempty"`
+	State     mailbox.State `json:"state"`
+	Prior     mailbox.State `json:"prior,omitempty"`
+	Delivered int64         `json:"delivered_at,omitempty"`
+	EndedAt   int64         `json:"ended_at,omitempty"`
+	Note      []render.Span `json:"note,omitempty"`
+	Push      *pushView     `json:"push,omitempty"`
+}
+
+func viewPresence(p fleet.Presence) presenceView {
+	return presenceView{State: p.State, LastSeen: ms(p.LastSeen)}
+}
+
+// fleet answers GET /api/fleet: agents with their sessions, what waits for each, and who is stopped.
+func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	ctx := r.Context()
+	sessions, err := d.Mailbox.Sessions(ctx, "")
+	if err != nil {
+		return err
+	}
+	agents, err := d.agentViews(ctx)
+	if err != nil {
+		return err
+	}
+	stops, err := d.Mailbox.Store.Stops(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, err := d.Store.WaitingEntries(ctx)
+	if err != nil {
+		return err
+	}
+	stopped := map[string]*stopView{}
+	for _, s := range stops {
+		stopped[s.Agent] = &stopView{At: ms(s.At), By: s.By}
+	}
+	window, now := d.Settings.Get().Seconds(settings.Freshness), d.Now()
+	bySession := map[string][]sessionView{}
+	for _, s := range sessions {
+		v := sessionView{
+			ID: s.ID, State: s.State, Presence: viewPresence(s.Presence(window, now)), RunID: s.About.RunID,
+			CreatedAt: ms(s.CreatedAt), LeaseEnd: ms(s.LeaseEnd), TTL: int(s.TTL.Seconds()), ClosedAt: ms(s.ClosedAt), ByOperator: s.ByOperator,
+			Waiting: waiting[mailbox.Address(s.Agent, s.ID)],
+		}
+		for _, text := range []struct {
+			to   *[]render.Span
+			from string
+		}{{&v.Label, s.About.Label}, {&v.Kind, s.About.Kind}, {&v.Project, s.About.Project}} {
+			if text.from != "" {
+				*text.to = render.Visible(text.from)
+			}
+		}
+		bySession[s.Agent] = append(bySession[s.Agent], v)
+	}
+	out := []fleetAgent{}
+	for _, a := range agents {
+		seen, err := d.Fleet.LastSeen(ctx, a.AgentID)
+		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
+			return err
+		}
+		f := fleetAgent{agentView: a, Presence: viewPresence(fleet.PresenceAt(seen, window, now)), Stopped: stopped[a.AgentID],
+			Waiting: waiting[mailbox.Address(a.AgentID, "")], Sessions: bySession[a.AgentID]}
+		if f.Sessions == nil {
+			f.Sessions = []sessionView{}
+		}
+		out = append(out, f)
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": out})
+}
+
+// directives answers GET /api/directives: what the person wrote to agents, newest first, and what became of it.
+func (d *Desk) directives(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	ctx, q := r.Context(), r.URL.Query()
+	limit := 100
+	if v := q.Get("limit"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return protocol.Errorf(http.StatusBadRequest, "validation_error", "limit must be a whole number above zero")
+		}
+		limit = min(n, 500)
+	}
+	if err := d.Mailbox.Settle(ctx); err != nil {
+		return err
+	}
+	entries, err := d.Mailbox.Store.Directives(ctx, q.Get("agent"), limit)
+	if err != nil {
+		return err
+	}
+	out := []directiveView{}
+	for _, e := range entries {
+		v, err := d.directiveView(r, e)
+		if err != nil {
+			return err
+		}
+		out = append(out, v)
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"directives": out})
+}
+
+func (d *Desk) directiveView(r *http.Request, e mailbox.Entry) (directiveView, error) {
+	var body struct {
+		Title string `json:"title"`
+		Body  string `json:"body"`
+	}
+	if err := json.Unmarshal(e.Body, &body); err != nil {
+		return directiveView{}, err
+	}
+	v := directiveView{ID: e.Key, To: e.To, Title: render.Visible(body.Title), CreatedAt: ms(e.EnqueuedAt), ExpiresAt: ms(e.ExpiresAt),
+		State: e.State, Prior: e.Prior, Delivered: ms(e.DeliveredAt), EndedAt: ms(e.EndedAt)}
+	if body.Body != "" {
+		v.BodyHTML = render.HTML(body.Body)
+	}
+	if e.Note != "" {
+		v.Note = render.Visible(e.Note)
+	}
+	owed, attempts, err := d.Store.OwedOfEntry(r.Context(), e.Key)
+	switch {
+	case err == nil:
+		v.Push = viewPush(owed, attempts)
+	case !errors.Is(err, inbox.ErrNotFound):
+		return v, err
+	}
+	return v, nil
+}

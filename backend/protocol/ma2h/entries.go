@@ -1,0 +1,263 @@
+package ma2h
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/settings"
+	"deskbell/backend/signing"
+	"deskbell/backend/wire"
+)
+
+// drain answers GET /v1/inbox (MA2H §8.7): what the caller's own mailbox has, each entry signed afresh.
+func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if r.Method == http.MethodHead {
+		return headless()
+	}
+	ctx, q := r.Context(), r.URL.Query()
+	wait, _, err := pullQuery(q)
+	if err != nil {
+		return err
+	}
+	limit, err := b.batch(q)
+	if err != nil {
+		return err
+	}
+	if limit == 0 {
+		wait = 0 // nothing would end the wait
+	}
+	session, err := presented(q)
+	if err != nil {
+		return err
+	}
+	// Before anything is claimed: what cannot be signed does not travel, and what does not travel is not delivered.
+	key, err := b.SigningKey(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	b.Fleet.Seen(c.Agent.ID)
+	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	body := []byte(`{"messages":[`)
+	for _, e := range entries {
+		row, err := b.row(key, e)
+		if err != nil {
+			b.Log.Error("drain", "entry", e.Key, "err", err) // the others must not wait for it
+			continue
+		}
+		if body[len(body)-1] != '[' {
+			body = append(body, ',')
+		}
+		body = append(body, row...)
+	}
+	return protocol.WriteRaw(w, http.StatusOK, append(body, `]}`...))
+}
+
+// headless refuses a HEAD, which would claim what then does not travel.
+func headless() error {
+	return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: GET")
+}
+
+func (b *Binding) batch(q url.Values) (int, error) {
+	most := b.Settings.Get().Int(settings.MaxBatch)
+	v := q.Get("max")
+	if v == "" {
+		return most, nil
+	}
+	n, err := strconv.ParseUint(v, 10, 31)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return most, nil
+	case err != nil:
+		return 0, protocol.Errorf(http.StatusBadRequest, "validation_error", "max must be a whole number, not negative")
+	}
+	return min(int(n), most), nil
+}
+
+// presented returns the session that a query presents; empty: none. One without a name is none that exists.
+func presented(q url.Values) (string, error) {
+	session := q.Get("session")
+	if session == "" && q.Has("session") {
+		return "", fleet.ErrUnknownSession
+	}
+	return session, nil
+}
+
+// row is one entry as it is handed out: its object and a detached signature with a fresh time and nonce.
+func (b *Binding) row(key signing.Key, e mailbox.Entry) ([]byte, error) {
+	t, jti := b.Now().Unix(), "jti_"+inbox.RandomName()
+	var header string
+	var err error
+	switch e.Kind {
+	case mailbox.Directive:
+		s, perr := signing.DirectiveOf(e.Body)
+		if err = perr; err == nil {
+			header, err = s.Sign(key, t, jti)
+		}
+	case mailbox.Message:
+		s, perr := signing.MessageEntryOf(e.Body)
+		if err = perr; err == nil {
+			header, err = s.Sign(key, t, jti)
+		}
+	case mailbox.Response:
+		s, perr := signing.ResponseEntryOf(e.Body, e.To)
+		if err = perr; err == nil {
+			header, err = s.Sign(key, t, jti)
+		}
+	case mailbox.Receipt:
+		s, perr := signing.ReceiptOf(e.Body, e.To)
+		if err = perr; err == nil {
+			header, err = s.Sign(key, t, jti)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("signature of %s: %w", e.Key, err)
+	}
+	return wire.Compose([]wire.Member{
+		{Name: string(e.Kind), Value: e.Body},
+		{Name: "signature", Value: wire.Quote(signing.Prefixed(header))},
+	}), nil
+}
+
+// consume answers POST /v1/inbox/ack.
+func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	var body struct {
+		IDs  *[]string `json:"ids"`
+		Note string    `json:"note"`
+	}
+	if err := protocol.Decode(r, &body); err != nil {
+		return err
+	}
+	switch {
+	case body.IDs == nil:
+		return invalidShape("/ids", "must be present, an array of ids")
+	case len(*body.IDs) > 1000:
+		return inbox.Invalid("/ids", "has more than 1000 ids")
+	case len(body.Note) > inbox.MaxNote:
+		return inbox.Invalid("/note", "is longer than %d bytes", inbox.MaxNote)
+	}
+	session, err := presented(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, session, *body.IDs, body.Note)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]int{"acked": n})
+}
+
+// stream answers GET /v1/inbox/stream (MA2H §8.7.2) with server-sent events, for one hold.
+func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if r.Method == http.MethodHead {
+		return headless()
+	}
+	ctx, session := r.Context(), r.URL.Query().Get("session")
+	if session == "" {
+		return protocol.Errorf(http.StatusBadRequest, "validation_error", "a stream needs ?session=")
+	}
+	key, err := b.SigningKey(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	b.Fleet.Seen(c.Agent.ID)
+	out := http.NewResponseController(w)
+	inTime := func() { _ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) } // not every writer has deadlines
+	defer inTime()                                                                  // the end of the stream is written too
+	write := func(text string) error {
+		inTime()
+		if _, err := w.Write([]byte(text)); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	ready := func() {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
+	}
+	return b.Mailbox.Stream(ctx, c.Agent.ID, session, ready, func(e mailbox.Entry) error {
+		row, err := b.row(key, e)
+		if err != nil {
+			b.Log.Error("stream", "entry", e.Key, "err", err)
+			return err
+		}
+		return write("event: entry\nid: " + e.Key + "\ndata: " + string(oneLine(row)) + "\n\n")
+	}, func() error { return write(": still here\n\n") })
+}
+
+// oneLine writes a JSON text on one line: outside strings, a line break is white space; inside, it cannot stand.
+func oneLine(row []byte) []byte {
+	out := make([]byte, len(row))
+	for i, c := range row {
+		if c == '\n' || c == '\r' {
+			c = ' '
+		}
+		out[i] = c
+	}
+	return out
+}
+
+// receipt writes the object that tells a sender of a bounce (MA2H §8.7.1).
+func receipt(f mailbox.ReceiptFacts) []byte {
+	return wire.Compose([]wire.Member{
+		{Name: "ma2h_version", Value: wire.Quote(Version)},
+		{Name: "type", Value: wire.Quote("receipt")},
+		{Name: "id", Value: wire.Quote(f.ID)},
+		{Name: "in_reply_to", Value: wire.Quote(f.InReplyTo)},
+		{Name: "event", Value: wire.Quote("bounced")},
+		{Name: "prior", Value: wire.Quote(string(f.Prior))},
+		{Name: "at", Value: wire.Quote(inbox.FormatTime(f.At))},
+		{Name: "session", Value: wire.Quote(f.Session)},
+		{Name: "to", Value: wire.Quote(f.To)},
+	})
+}
+
+// Receipt is how this dialect writes receipts, for the mailbox.
+func Receipt(f mailbox.ReceiptFacts) []byte { return receipt(f) }
+
+// entryMembers are the members of a message that its addressee gets. Whatever else a sender wrote is unsigned and
+// would make a strict recipient refuse the whole entry.
+var entryMembers = map[string]bool{
+	"ma2h_version": true, "type": true, "created_at": true, "agent": true, "to": true, "title": true, "body": true, "priority": true,
+	"tags": true, "context": true, "idempotency_key": true, "expires_at": true, "sensitive": true, "request": true, "action": true,
+}
+
+// entryForm is a message as its addressee gets it (MA2H §8.7.1): with the attested sender, without what is the
+// submitter's own, without what its version withholds.
+func entryForm(raw []byte, id, from string, minor int) ([]byte, error) {
+	submitted, err := wire.Members(raw)
+	if err != nil {
+		return nil, err
+	}
+	members := []wire.Member{{Name: "id", Value: wire.Quote(id)}, {Name: "from", Value: wire.Quote(from)}}
+	for _, m := range submitted {
+		if !entryMembers[m.Name] {
+			continue
+		}
+		if m.Name == "request" || m.Name == "action" {
+			drop := []string{"callback"}
+			if minor < 6 {
+				drop = append(drop, "permissions.allow_edit")
+			}
+			if m.Value, err = wire.Without(m.Value, drop...); err != nil {
+				return nil, err
+			}
+		}
+		members = append(members, m)
+	}
+	return wire.Compose(members), nil
+}
