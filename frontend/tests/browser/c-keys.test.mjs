@@ -198,7 +198,7 @@ test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page
   await page.keys('j', 'e');
   await until('the archive', () => item(n), (i) => i.archived);
   await until('it to leave', () => page.ids(), (ids) => !ids.includes(n));
-  await page.keys('g', 'd');
+  await page.keys('g', 'e');
   await page.row(n).waitFor(); // what was put away can be found again
   await page.open(n);
   await page.keys('e');
@@ -216,7 +216,7 @@ test('a snooze that ends brings the item back', async ({ hub, agent, page }) => 
 test('g goes, ? shows the keys, and an overlay blocks every decision', async ({ agent, page, p }) => {
   const a = await agent.ask('A');
   await page.row(a).waitFor();
-  for (const [key, heading] of [['w', 'Waiting'], ['t', 'Notices'], ['d', 'Done'], ['a', 'Agents'], ['s', 'Settings'], ['n', 'Needs you']]) {
+  for (const [key, heading] of [['w', 'Waiting'], ['t', 'Notices'], ['d', 'Done'], ['e', 'Archive'], ['f', 'Fleet'], ['a', 'Fleet'], ['m', 'Sent'], ['b', 'Between agents'], ['s', 'Settings'], ['n', 'Needs you']]) {
     await page.keys('g', key);
     await page.says('h1', new RegExp(`^${heading}$`));
   }
@@ -245,9 +245,9 @@ test('the palette finds commands and items', async ({ agent, page, p }) => {
   await page.shown(a);
   assert.equal(await status(agent, a), 'open');
   await page.keys('Control+k');
-  await p.keyboard.type('agents');
+  await p.keyboard.type('fleet');
   await page.keys('Enter');
-  await page.says('h1', /^Agents$/);
+  await page.says('h1', /^Fleet$/);
   await page.keys('Control+k');
   await p.keyboard.type('no such thing at all');
   await page.says('dialog', /Nothing by that name/);

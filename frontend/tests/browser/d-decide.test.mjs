@@ -122,7 +122,7 @@ test('every kind of field: choices, lists, JSON, dates, numbers, long text', asy
   await field(p, 'when').fill('2026-01-31');
   await field(p, 'mail').fill('a@example.org');
   await field(p, 'notes').fill('two\nlines');
-  await p.click('[data-decision] label:text-is("No")');
+  await p.getByRole('radio', { name: 'No', exact: true }).check();
   await p.click('text=Send the answer');
   assert.deepEqual((await answered(agent, id)).value, { region: 'region-4', ratio: 0.25, when: '2026-01-31', notes: 'two\nlines', sure: false, mail: 'a@example.org' });
 });
@@ -244,7 +244,7 @@ test('who waits now is shown, and that it left', { timeout: 20_000 }, async ({ h
   const id = await agent.ask('Wait for me?');
   await page.row(id).waitFor();
   await page.open(id);
-  await page.says('[data-item-pane]', /gone, will read it later/);
+  await page.says('[data-item-pane]', /gone; will read the answer later/);
   const wait = fetch(`${hub.url}/v1/messages/${id}?wait=20`, { headers: { Authorization: `Bearer ${agent.token}` } });
   await page.says('[data-item-pane]', /waiting now/);
   await page.keys('1');

@@ -1,8 +1,7 @@
 import { assert, test, until } from './harness.mjs';
 
-const card = (p, id) => p.locator(`.card:has(.head:has-text("${id}"))`);
-
 test('an agent is added, rotated and revoked', { hash: '#/agents', refusals: [401, 409, 422] }, async ({ hub, page, p }) => {
+  await p.click('text=Add an agent');
   await p.fill('input[aria-label="Name of the agent"]', 'web#1');
   await p.keyboard.press('Enter');
   await page.says('[role=alert]', /may not hold #/);
@@ -20,25 +19,29 @@ test('an agent is added, rotated and revoked', { hash: '#/agents', refusals: [40
   assert.equal(await known(first), true);
   await p.click('text=I have them');
   assert.ok(!(await p.content()).includes(first), 'the token is still in the page');
-  await card(p, 'web/agent').locator('.head').click();
-  await card(p, 'web/agent').getByText('Rotate…').click();
-  await card(p, 'web/agent').getByText('Rotate', { exact: true }).click();
+  await p.click('.head:has-text("web/agent")');
+  await page.says('h1', /^web\/agent$/);
+  await p.click('text=Rotate…');
+  await page.says('dialog', /new signing secret/);
+  await p.click('dialog button.primary');
   await page.says('main', /Credentials of web\/agent/);
   const second = await p.locator('.box dd pre').first().innerText();
   assert.notEqual(second, first);
   assert.deepEqual([await known(first), await known(second)], [true, true], 'the old one works for ten more minutes');
-  await card(p, 'web/agent').getByText('Revoke…').click();
-  await card(p, 'web/agent').getByText('Cancel').click();
-  await card(p, 'web/agent').getByText('Revoke…').click();
-  await card(p, 'web/agent').locator('.sure button.danger').click();
-  await page.says('main', /Revoked/);
+  await p.click('text=Revoke…');
+  await page.keys('Enter'); // the cautious button has the focus
+  assert.equal(await p.locator('dialog').count(), 0);
+  assert.equal(await known(second), true);
+  await p.click('text=Revoke…');
+  await p.click('dialog button.danger');
+  await page.says('main', /revoked/);
   assert.deepEqual([await known(first), await known(second)], [false, false]);
 });
 
 test('pairing: the code is compared and approved, or refused', async ({ hub, page, p }) => {
   const pair = (agent_id, note) => hub.call('POST', '/v1/pairings', { agent_id, note }, { token: '' });
   const asked = await pair('new/agent', 'on this machine, <b>really</b> \u202Egnp.exe');
-  await page.says('nav', /Agents\s*1/);
+  await page.says('nav', /Fleet\s*1/);
   await page.keys('g', 'a');
   await page.says('.card', new RegExp(asked.code));
   await page.says('.card', /<b>really<\/b>/);
@@ -54,24 +57,48 @@ test('pairing: the code is compared and approved, or refused', async ({ hub, pag
   assert.equal((await until('the refusal', () => hub.call('GET', `/v1/pairings/${other.id}`, undefined, { token: other.secret }), (x) => x.state !== 'pending')).state, 'refused');
 });
 
-test("an agent's policy: answering what names nobody, and hosts", { hash: '#/agents', refusals: [422] }, async ({ hub, agent, page, p }) => {
+test("an agent's policy: answering what names nobody, and hosts", { hash: '#/agents/deploybot%2Fdev-team', refusals: [422] }, async ({ hub, agent, page, p }) => {
   const policy = async () => (await hub.call('GET', '/v1/agents')).agents.find((a) => a.agent_id === agent.id).policy;
-  const c = card(p, agent.id);
-  await c.locator('.head').click();
-  await c.locator('[role=switch]').first().click();
+  const unlisted = p.locator('[role=switch][aria-label="Let me answer what names nobody"]');
+  await unlisted.click();
   await until('the switch', policy, (x) => x.operator_resolves_unlisted === true);
-  await until('the switch', () => c.locator('[role=switch]').first().getAttribute('aria-checked'), (v) => v === 'true');
-  const host = c.locator('input[aria-label="Add a host"]');
+  await until('the switch', () => unlisted.getAttribute('aria-checked'), (v) => v === 'true');
+  const host = p.locator('input[aria-label="Add a host"]');
   await host.fill('https://hooks.example.org/x');
   await host.press('Enter');
-  await page.says('.card [role=alert]', /Write only the host/);
+  await page.says('main [role=alert]', /only the host/);
   await host.fill('hooks.example.org:8443');
   await host.press('Enter');
   await until('the host', policy, (x) => x.callback_hosts.includes('hooks.example.org:8443'));
-  await c.locator('button[aria-label="Remove hooks.example.org:8443"]').click();
+  await p.locator('button[aria-label="Remove hooks.example.org:8443"]').click();
   await until('it to go', policy, (x) => x.callback_hosts.length === 0);
-  await c.getByText('Show its items').click();
-  await page.says('header', /deploybot\/dev-team/);
+});
+
+test('writing to an agent, and seeing how far it got', { settings: { 'presence.freshness_seconds': 90 } }, async ({ hub, agent, page, p }) => {
+  await page.keys('g', 'f', 'n');
+  await page.says('dialog', /./);
+  const dialog = p.locator('dialog');
+  const to = dialog.locator('input').first();
+  if (!(await to.inputValue().catch(() => ''))) { await to.fill(agent.id); await to.press('Enter'); }
+  await dialog.locator('input:not([type=radio]):not([type=checkbox])').last().waitFor();
+  await dialog.getByLabel(/title|subject/i).fill('Please stop the deploy');
+  await p.keyboard.press('Control+Enter');
+  await until('the message', () => agent.drain(), (entries) => entries.some((e) => JSON.stringify(e).includes('Please stop the deploy')));
+  await page.keys('g', 'm');
+  await page.says('main', /Please stop the deploy/);
+  await page.says('main', /[Dd]elivered|[Cc]ollected|[Rr]ead/);
+});
+
+test('an agent is stopped and resumed', { hash: '#/agents/deploybot%2Fdev-team' }, async ({ hub, agent, page, p }) => {
+  await p.click('text=Stop…');
+  await page.says('dialog', /cannot open a new session until you resume it/);
+  await p.click('dialog button.danger');
+  await page.says('main', /Stopped by you/);
+  const stopped = async () => (await hub.call('GET', '/api/agents')).agents.find((a) => a.agent_id === agent.id).stopped;
+  assert.ok(await stopped());
+  await p.click('text=Resume');
+  await until('the resuming', stopped, (x) => !x);
+  await until('the words to go', () => p.locator('text=Stopped by you').count(), (n) => n === 0);
 });
 
 test('settings go there and back, errors beside them', { hash: '#/settings', refusals: [422] }, async ({ hub, page, p }) => {
@@ -92,10 +119,10 @@ test('settings go there and back, errors beside them', { hash: '#/settings', ref
   await until('the error to go', () => keep.getAttribute('aria-invalid'), (v) => v === null);
   await row('Messages between agents').locator('[role=switch]').click();
   await until('the change', get, (s) => s['inter_agent.enabled'] === true);
-  const stream = row('Stream').locator('input');
+  const stream = row('Longest stream').locator('input');
   await stream.fill('3600'); // longer than an agent counts as online: a rule of the protocol
   await stream.press('Enter');
-  await until('the refusal', () => row('Stream').locator('[role=alert]').count());
+  await until('the refusal', () => row('Longest stream').locator('[role=alert]').count());
   assert.equal((await get())['inbound.stream_max_hold_seconds'], 60);
   await hub.call('PATCH', '/v1/settings', { retention_days: 7 }); // from elsewhere
   await until('the new value', () => keep.inputValue(), (v) => v === '7');

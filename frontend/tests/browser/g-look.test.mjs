@@ -19,7 +19,13 @@ const views = {
   'done, a callback that failed': async ({ page, p, given }) => { await page.keys('g', 'd'); await page.open(given.failed); await p.click('[data-decision] summary'); },
   'done, withdrawn': async ({ page, given }) => { await page.keys('g', 'd'); await page.open(given.withdrawn); },
   'empty search': async ({ page, p }) => { await page.keys('g', 'n', '/'); await p.keyboard.type('nothing like this'); await page.says('.empty', /Nothing matches/); },
-  agents: async ({ page, p }) => { await page.keys('g', 'a'); await p.locator('.card .head').first().click(); await p.locator('text=Revoke…').first().click(); },
+  archive: ({ page }) => page.keys('g', 'e'),
+  fleet: async ({ page }) => { await page.keys('g', 'f'); await page.says('h1', /Fleet/); },
+  'one agent': async ({ page, p, agent }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("${agent.id}")`); await page.says('h1', /deploybot/); },
+  'one agent, stopping it': async ({ page, p }) => { await page.keys('g', 'f'); await p.click('.head:has-text("deploybot")'); await p.click('text=Stop…'); },
+  'new message': async ({ page, p }) => { await page.keys('g', 'f', 'n'); await p.waitForSelector('dialog'); },
+  sent: async ({ page, p }) => { await page.keys('g', 'm'); await p.locator('main [data-stop]').first().click(); },
+  'between agents': ({ page }) => page.keys('g', 'b'),
   settings: ({ page }) => page.keys('g', 's'),
   help: ({ page }) => page.keys('g', 'n', '?'),
   palette: async ({ page, p }) => { await page.keys('g', 'n', 'Control+k'); await p.keyboard.type('s'); },
@@ -46,6 +52,7 @@ async function fill({ hub, agent }) {
   };
   await agent.cancel(given.withdrawn);
   await hub.call('POST', `/api/items/${given.failed}/resolve`, { resolution: 'answered', value: 'ship', comment: 'go' });
+  await hub.call('POST', '/v1/directives', { to: agent.id, title: 'Please stop the deploy', body: 'It is **red**.' });
   await hub.call('POST', '/v1/pairings', { agent_id: 'new/agent', note: 'here' }, { token: '' });
   await until('the refusal', () => to.got.length);
   await to.end();
@@ -147,9 +154,9 @@ test('a walk through everything without a pointer', { before: fill, timeout: 60_
   await page.keys('Escape');
 });
 
-test('everything that can be pressed has a name', { before: fill }, async ({ page, p, given }) => {
-  for (const name of ['question', 'form', 'waiting', 'done, a callback that failed', 'agents', 'settings', 'snooze']) {
-    await views[name]({ page, p, given });
+test('everything that can be pressed has a name', { before: fill }, async ({ agent, page, p, given }) => {
+  for (const name of ['question', 'form', 'waiting', 'done, a callback that failed', 'fleet', 'one agent', 'new message', 'sent', 'settings', 'snooze']) {
+    await views[name]({ page, p, given, agent });
     const nameless = await p.evaluate(() => [...document.querySelectorAll('button, a[href], input, select, textarea, [role=switch], [role=option], [role=img]')].filter((e) => {
       if (!e.checkVisibility()) return false;
       const label = e.ariaLabel ?? '';
@@ -181,10 +188,10 @@ test('reduced motion: nothing moves by itself', { motion: 'reduce' }, async ({ a
 });
 
 /** Nothing is cut off sideways, and the decision can be seen and reached. */
-async function fits({ page, p, given }) {
+async function fits({ agent, page, p, given }) {
   for (const [name, go] of Object.entries(views)) {
     if (name === 'palette') continue;
-    await go({ page, p, given });
+    await go({ page, p, given, agent });
     await p.waitForTimeout(60);
     const off = await p.evaluate(() => {
       const out = [];

@@ -121,6 +121,11 @@ export class Agent {
     return { title: m.title, status: m.status, ...m.response?.response };
   }
 
+  /** What waits in its mailbox. */
+  async drain() {
+    return (await this.hub.call('GET', '/v1/inbox', undefined, { token: this.token })).entries ?? [];
+  }
+
   cancel(id) {
     return this.hub.call('POST', `/v1/messages/${id}/cancel`, { reason: 'not needed any more' }, { token: this.token });
   }
