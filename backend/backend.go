@@ -155,9 +155,10 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Store: h.store, Push: h.push(pushers), Approved: h.approved, Delivered: h.delivered,
 		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
 		Changed: func(o inbox.Owed) {
-			h.inbox.Moved(o.ItemID)
 			if o.EntryKey != "" {
 				h.desk.Touch("agents")
+			} else {
+				h.inbox.Moved(o.ItemID)
 			}
 		},
 		Now: h.now, Log: h.log,

@@ -1,8 +1,12 @@
 package backend
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/signing"
 )
 
 // Every limit that is advertised is the one enforced: at it all is well, one beyond it is refused with 422.
@@ -78,9 +82,48 @@ func TestNamedSecrets(t *testing.T) {
 	if v, ok := h.hub.secrets.Get("secret:one"); !ok || v != "v2" {
 		t.Errorf("%q %v", v, ok)
 	}
-	if _, ok := h.hub.secrets.Get("agent:one"); !ok {
-		t.Error("the agent's signing secret is gone")
+	if v, err := h.hub.fleet.SigningSecret(t.Context(), "one"); err != nil || v != bot.SigningSecret {
+		t.Errorf("the agent's signing secret: %q, %v", v, err)
 	}
 	h.operator().call("DELETE", "/api/secrets/one", nil).want(204)
 	h.operator().call("DELETE", "/api/secrets/one", nil).want(404)
+}
+
+// A secret that is kept for some agents looks to every other as if it were not there.
+func TestASecretCanBeKeptForSomeAgents(t *testing.T) {
+	h := openHouse(t)
+	one, two := h.agent("one"), h.agent("two")
+	ask := func(c *client) msg {
+		return c.ask(msg{"callback": msg{"mode": "push", "url": "https://a.example/x", "auth": msg{"scheme": "bearer", "token_ref": "secret:github"}}})
+	}
+	one.call("POST", "/v1/messages", ask(one)).want(422)
+	h.operator().call("PUT", "/api/secrets/github", msg{"value": "v", "agents": []string{"one"}}).want(204)
+	one.call("POST", "/v1/messages", ask(one)).want(202)
+	two.call("POST", "/v1/messages", ask(two)).want(422)
+	h.operator().call("PUT", "/api/secrets/github", msg{"value": "v"}).want(204)
+	two.call("POST", "/v1/messages", ask(two)).want(202)
+}
+
+// What the operator decides about a push while an attempt is under way is not taken back by the attempt.
+func TestRedeliveryAskedForDuringAnAttemptStands(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("bot")
+	r := newReceiver(t, func(pushed) signing.Key { return hmacKey(bot) })
+	in, out := make(chan struct{}, 4), make(chan struct{})
+	r.answer = func(n int, w http.ResponseWriter, _ *http.Request) {
+		if n > 1 {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		in <- struct{}{}
+		<-out
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	h.approve("bot", r.host())
+	id := bot.submit(bot.ask(push(r, nil)))
+	h.operator().answer(id, yes).want(200)
+	<-in
+	h.operator().call("POST", "/api/items/"+id+"/redeliver", nil).want(200)
+	close(out)
+	h.owedState(id, inbox.OwedDone)
 }

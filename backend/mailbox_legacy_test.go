@@ -35,7 +35,7 @@ func (h *house) legacy(id string) *peer {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.hub.secrets.Set(fleet.SigningSecretName(id), "legacy-secret"); err != nil {
+	if err := h.hub.secrets.Set(fleet.SigningSecretName(id, fleet.HashToken(token)), "legacy-secret"); err != nil {
 		h.t.Fatal(err)
 	}
 	p := &peer{client: &client{h: h, token: token}, nonce: map[string]bool{}}
@@ -53,4 +53,25 @@ func TestStopIsToldFirst(t *testing.T) {
 			t.Errorf("%s: %s", body, r.body)
 		}
 	}
+}
+
+// Nor does it resolve anything but what it asked itself: it can be no addressee, and no attested name would be its own.
+func TestHashAgentsResolveTheirOwnAlone(t *testing.T) {
+	h, _ := openBox(t)
+	legacy, bot := h.legacy("old#bot"), h.peer("bot")
+	own := legacy.envelope("ask").with("request", msg{"mode": "confirm"})
+	mine := legacy.submit(own)
+	listed := bot.submit(bot.ask(msg{"allowed_resolvers": []string{"agent:old#bot"}}).with("ma2h_version", "0.4"))
+	approve := msg{"resolution": "answered", "value": "approve"}
+	var first reply
+	for i, id := range []string{"msg_none", listed, bot.submit(bot.ask())} {
+		r := legacy.call("POST", "/v1/messages/"+id+"/resolve", approve).want(http.StatusUnprocessableEntity)
+		if i == 0 {
+			first = r
+		}
+		if r.code() != "invalid_field" || !alike(first, r) {
+			t.Errorf("%s", r.body)
+		}
+	}
+	legacy.call("POST", "/v1/messages/"+mine+"/resolve", approve).want(http.StatusOK)
 }

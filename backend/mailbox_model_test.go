@@ -60,6 +60,7 @@ type mEntry struct {
 	expires, due   time.Time
 	state, prior   string
 	live           bool
+	end            time.Time
 	hidden         time.Time
 	claimant       string
 	presented      bool
@@ -141,7 +142,7 @@ func (m *model) ended(s *mSession) {
 		if !e.live || e.session != s.id {
 			continue
 		}
-		e.live = false
+		e.live, e.end = false, s.closed
 		switch {
 		case e.kind == mailbox.Response || e.kind == mailbox.Receipt:
 			e.state = "dropped"
@@ -172,7 +173,7 @@ func (m *model) undeliverable(x *mMessage, at time.Time) {
 }
 
 func (m *model) due(e *mEntry) {
-	e.live = false
+	e.live, e.end = false, e.due
 	switch {
 	case e.kind == mailbox.Response || e.kind == mailbox.Receipt:
 		e.state = "dropped"
@@ -579,7 +580,7 @@ func (m *model) stream() {
 			cancel()
 		}
 	}
-	err := m.world.hub.mailbox.Stream(ctx, agent, session, done, func(e mailbox.Entry) error { got = append(got, e); done(); return nil }, func() error { return nil })
+	err := m.world.hub.mailbox.Stream(ctx, agent, session, func(time.Duration) { done() }, func(e mailbox.Entry) error { got = append(got, e); done(); return nil }, func() error { return nil })
 	m.same("stream", err, want)
 	m.matched("stream", got, expect)
 }
@@ -619,7 +620,7 @@ func (m *model) ack() {
 			if e.key != key || e.agent != agent || !e.live || !e.presented {
 				continue
 			}
-			e.live, e.state = false, "acknowledged"
+			e.live, e.state, e.end = false, "acknowledged", m.now()
 			n++
 			m.mirror(e)
 			if e.kind == mailbox.Response && e.m.track != "expired" {
@@ -810,9 +811,17 @@ func (m *model) retention() {
 			m.t.Fatalf("%s is kept beyond its retention", x.id)
 		}
 	}
-	if err := w.hub.store.Do(ctx, func(tx mailbox.Tx) error { return tx.PurgeSessions(m.now().Add(-24 * time.Hour)) }); err != nil {
+	if err := w.hub.mailbox.Purge(ctx); err != nil {
 		m.t.Fatal(err)
 	}
+	for _, e := range m.entries {
+		if e.kind == mailbox.Message && e.m.kind == "notify" && !e.live && e.end.Before(before) {
+			e.m.gone = true
+		}
+	}
+	m.entries = slices.DeleteFunc(m.entries, func(e *mEntry) bool {
+		return (e.m != nil && e.m.gone) || (!e.live && e.end.Before(before) && (e.kind == mailbox.Directive || e.kind == mailbox.Receipt))
+	})
 }
 
 func (m *model) pass() {

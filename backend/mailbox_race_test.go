@@ -153,6 +153,33 @@ func TestTerminalRaces(t *testing.T) {
 	}
 }
 
+// One key sent many times at once makes one message with one entry.
+func TestIdenticalAddressedSubmits(t *testing.T) {
+	h, _ := openBox(t)
+	a, b := h.peer("a"), h.peer("b")
+	as, bs := a.register(), b.register()
+	m := a.to("ask", "agent:b", as)
+	ids := make(chan string, 20)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			r, err := a.try(context.Background(), "POST", "/v1/messages", m)
+			if err != nil || r.status != 202 {
+				t.Errorf("%v %s", err, r.body)
+			}
+			ids <- r.get("id")
+		})
+	}
+	all.Wait()
+	close(ids)
+	rows := b.drain(bs)
+	for id := range ids {
+		if len(rows) != 1 || rows[0].key != id {
+			t.Errorf("%s, and the mailbox has %v", id, keysOf(rows))
+		}
+	}
+}
+
 // Acknowledgments of one answer that race on both their ways: one of them stands.
 func TestAckRaces(t *testing.T) {
 	h, _ := openBox(t)

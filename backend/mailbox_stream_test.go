@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/signing"
 )
@@ -231,3 +232,22 @@ type deadlines struct {
 }
 
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.last = t; return nil }
+
+// However much waits and however slowly it is read, a hold ends at its bound.
+func TestHoldEndsWithABacklog(t *testing.T) {
+	h := openHouse(t)
+	h.set("inbound.stream_max_hold_seconds", 1, "inbound.max_batch", 4)
+	b := h.peer("b")
+	s := b.register()
+	for range 60 {
+		h.tell("agent:b").want(201)
+	}
+	start, sent := time.Now(), 0
+	slow := func(mailbox.Entry) error { sent++; <-time.After(100 * time.Millisecond); return nil }
+	if err := h.hub.mailbox.Stream(t.Context(), "b", s, func(time.Duration) {}, slow, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d > 3*time.Second || sent == 0 || sent == 60 {
+		t.Errorf("held %v, %d sent", d, sent)
+	}
+}

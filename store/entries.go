@@ -232,6 +232,51 @@ func (s *Store) EntryOf(ctx context.Context, itemID string) (mailbox.Entry, erro
 	return scanEntry(st.QueryRowContext(ctx, itemID))
 }
 
+// PurgeMail implements mailbox.Store. What belongs to an ask or a task goes with it.
+func (s *Store) PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error) {
+	rows, err := s.query(ctx, `SELECT entries.key, coalesce(items.id, ''), entries.kind = 'message' FROM `+entryTables+`
+		WHERE entries.live = 0 AND entries.ended_at < ? AND (entries.kind IN ('directive', 'receipt') OR (entries.kind = 'message' AND items.kind = 'notice'))
+		LIMIT ?`, ms(before), limit)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	var keys []string
+	for rows.Next() {
+		var key, item string
+		var whole bool
+		if err := rows.Scan(&key, &item, &whole); err != nil {
+			return nil, false, err
+		}
+		if whole {
+			items = append(items, item)
+		} else {
+			keys = append(keys, key)
+		}
+	}
+	if err := rows.Err(); err != nil || len(keys)+len(items) == 0 {
+		return nil, false, err
+	}
+	err = s.do(ctx, func(t *tx) error {
+		for _, key := range keys {
+			if err := t.exec(`DELETE FROM entries WHERE key = ?`, key); err != nil {
+				return err
+			}
+		}
+		for _, id := range items {
+			it, n, err := t.item(id)
+			if err != nil {
+				return err
+			}
+			if err := t.remove(n, it, before); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return items, len(keys)+len(items) == limit, err
+}
+
 // WaitingEntries returns how many live entries wait for each address.
 func (s *Store) WaitingEntries(ctx context.Context) (map[string]int, error) {
 	rows, err := s.query(ctx, `SELECT agent, session, count(*) FROM entries WHERE live = 1 GROUP BY agent, session`)

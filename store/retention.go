@@ -61,7 +61,7 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 					return err
 				}
 				// Never delivered means that it will not be, either.
-				if err := t.exec(`UPDATE owed SET state = 'gave_up' WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
+				if err := t.exec(`UPDATE owed SET state = 'gave_up', round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
 					return err
 				}
 			} else if err := t.remove(f.n, f.it, before); err != nil {

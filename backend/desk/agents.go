@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"deskbell/backend/delivery"
@@ -270,10 +271,9 @@ func (d *Desk) pairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 }
 
 func pairingSecret(r *http.Request) (string, error) {
-	const scheme = "Bearer "
-	h := r.Header.Get("Authorization")
-	if len(h) <= len(scheme) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return "", fleet.ErrUnknownToken
 	}
-	return h[len(scheme):], nil
+	return strings.TrimSpace(secret), nil
 }

@@ -77,6 +77,9 @@ type Store interface {
 	Directives(ctx context.Context, agent string, limit int) ([]Entry, error)
 	// NextVisible is when the next live entry that this drain may get becomes visible again; zero: none will.
 	NextVisible(ctx context.Context, agent, session string) (time.Time, error)
+	// PurgeMail forgets directives, receipts and notices between agents that ended before the given time, some at once,
+	// and returns the notices.
+	PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error)
 	// EntryOf returns the message entry of an item; ErrNotFound.
 	EntryOf(ctx context.Context, itemID string) (Entry, error)
 }
@@ -412,10 +415,30 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		case <-m.due:
 		case <-timer:
 		case <-purge.C:
-			err := m.Store.Do(ctx, func(tx Tx) error { return tx.PurgeSessions(m.Now().Add(-m.Limits().TerminalRetention)) })
-			if err != nil && ctx.Err() == nil {
-				m.Log.Error("purge of sessions", "err", err)
+			if err := m.Purge(ctx); err != nil && ctx.Err() == nil {
+				m.Log.Error("purge of sessions and mail", "err", err)
 			}
+		}
+	}
+}
+
+// Purge forgets sessions, directives, receipts and notices between agents whose retention has ended; asks and tasks
+// take their mail with them when the inbox forgets them.
+func (m *Mailbox) Purge(ctx context.Context) error {
+	now, l := m.Now(), m.Limits()
+	if err := m.Store.Do(ctx, func(tx Tx) error { return tx.PurgeSessions(now.Add(-l.TerminalRetention)) }); err != nil {
+		return err
+	}
+	for {
+		items, more, err := m.Store.PurgeMail(ctx, now.Add(-l.Retention), 200)
+		if err != nil {
+			return err
+		}
+		for _, id := range items {
+			m.Inbox.Moved(id)
+		}
+		if !more {
+			return nil
 		}
 	}
 }

@@ -57,6 +57,18 @@ func (f *File) Get(name string) (string, bool) {
 	return v, ok
 }
 
+// Of returns the values of all secrets whose names begin with prefix, in the order of their names: an agent has several
+// signing secrets while one takes the place of another.
+func (f *File) Of(prefix string) []string {
+	var values []string
+	for _, name := range f.Names(prefix) {
+		if v, ok := f.Get(prefix + name); ok {
+			values = append(values, v)
+		}
+	}
+	return values
+}
+
 // Set stores a secret; it is on disk when Set returns.
 func (f *File) Set(name, value string) error {
 	return f.change(func(v map[string]string) { v[name] = value })

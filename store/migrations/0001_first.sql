@@ -72,6 +72,7 @@ CREATE TABLE owed (
   attempts INTEGER NOT NULL,
   created  INTEGER NOT NULL,
   next_at  INTEGER NOT NULL,
+  round    INTEGER NOT NULL DEFAULT 0,    -- grows when somebody else decides about it: an attempt of an earlier round is late
   CHECK ((item IS NULL) <> (entry IS NULL))
 ) STRICT;
 CREATE INDEX owed_due ON owed (next_at) WHERE state = 'pending';
@@ -109,10 +110,11 @@ CREATE TABLE agents (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE credentials (
-  hash       BLOB PRIMARY KEY,
+  hash       BLOB PRIMARY KEY,            -- names the signing secret that was given out with it, too
   agent      TEXT NOT NULL REFERENCES agents (id),
   created_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL             -- 0: as long as it is the agent's current one
+  expires_at INTEGER NOT NULL,            -- 0: as long as it is the agent's current one
+  shown      INTEGER NOT NULL DEFAULT 0   -- whether its agent has shown it
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX credentials_agent ON credentials (agent);
 

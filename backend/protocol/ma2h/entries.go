@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,14 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 		return err
 	}
 	b.Fleet.Seen(c.Agent.ID)
-	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return err
-	}
+	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
 	if err != nil {
 		return err
+	}
+	defer stop()
+	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	body := []byte(`{"messages":[`)
 	for _, e := range entries {
@@ -161,6 +164,9 @@ func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	return protocol.WriteJSON(w, http.StatusOK, map[string]int{"acked": n})
 }
 
+// writeTime is how long one write of a stream may take.
+const writeTime = 10 * time.Second
+
 // stream answers GET /v1/inbox/stream (MA2H §8.7.2) with server-sent events, for one hold.
 func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	if r.Method == http.MethodHead {
@@ -175,17 +181,27 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		return err
 	}
 	b.Fleet.Seen(c.Agent.ID)
+	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	out := http.NewResponseController(w)
-	inTime := func() { _ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) } // not every writer has deadlines
-	defer inTime()                                                                  // the end of the stream is written too
+	var over time.Time                                                     // when the hold ends
+	defer func() { _ = out.SetWriteDeadline(time.Now().Add(writeTime)) }() // the end of the stream is written too
 	write := func(text string) error {
-		inTime()
+		until := time.Now().Add(writeTime)
+		if until.After(over) {
+			until = over // a client that does not read holds the stream no longer than one that does
+		}
+		_ = out.SetWriteDeadline(until) // not every writer has deadlines
 		if _, err := w.Write([]byte(text)); err != nil {
 			return err
 		}
 		return out.Flush()
 	}
-	ready := func() {
+	ready := func(hold time.Duration) {
+		over = time.Now().Add(hold)
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
 	}

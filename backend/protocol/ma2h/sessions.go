@@ -2,7 +2,9 @@ package ma2h
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,8 +132,8 @@ func sessionResource(s fleet.Session, own bool) []byte {
 	}
 	if s.About.Labels != nil {
 		var labels []wire.Member
-		for k, v := range s.About.Labels {
-			labels = append(labels, wire.Member{Name: k, Value: wire.Quote(v)})
+		for _, k := range slices.Sorted(maps.Keys(s.About.Labels)) {
+			labels = append(labels, wire.Member{Name: k, Value: wire.Quote(s.About.Labels[k])})
 		}
 		m = append(m, wire.Member{Name: "labels", Value: wire.Compose(labels)})
 	}
