@@ -92,38 +92,3 @@ func (t *tx) remove(n int64, it inbox.Item, at time.Time) error {
 	t.moved(&it, nil)
 	return nil
 }
-
-// Reclassify implements inbox.Store.
-func (s *Store) Reclassify(ctx context.Context, agent string, forOperator func(inbox.Item) bool) (moved int, err error) {
-	err = s.do(ctx, func(t *tx) error {
-		moved = 0
-		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE state = 'open' AND (?1 = '' OR agent = ?1)`, agent)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		changed := map[int64]inbox.Item{}
-		for rows.Next() {
-			it, n, err := scanItem(rows)
-			if err != nil {
-				return err
-			}
-			if forOperator(it) != it.ForOperator {
-				changed[n] = it
-			}
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		for n, before := range changed {
-			it := before
-			it.ForOperator = !before.ForOperator
-			if _, err := t.update(n, before, inbox.Change{Item: it}); err != nil {
-				return err
-			}
-		}
-		moved = len(changed)
-		return nil
-	})
-	return moved, err
-}

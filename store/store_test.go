@@ -491,6 +491,7 @@ func TestCountsFollowEveryMove(t *testing.T) {
 	want(inbox.Counts{Needs: 1})
 	n := newItem(2)
 	n.Item.ForOperator = false
+	n.Item.Content.Resolvers = &[]string{"human:alice"}
 	insert(t, s, n)
 	n = newItem(3)
 	n.Item.Kind, n.Item.State = inbox.Notice, inbox.Delivered
@@ -499,7 +500,8 @@ func TestCountsFollowEveryMove(t *testing.T) {
 	if _, err := s.Apply(t.Context(), "msg_000001", answer("res_1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Reclassify(t.Context(), "bot", func(inbox.Item) bool { return true }); err != nil {
+	list := inbox.Actor{Kind: inbox.Human, ID: "alice"}
+	if err := s.Reclassify(t.Context(), "bot", list); err != nil {
 		t.Fatal(err)
 	}
 	want(inbox.Counts{Needs: 1, Notices: 1, Done: 1, UnreadNotices: 1})

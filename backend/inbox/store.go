@@ -37,8 +37,10 @@ type Store interface {
 	// leaves a tombstone; an answer never collected is first marked expired and kept as long again. It returns the ids
 	// it touched.
 	Purge(ctx context.Context, now time.Time, keep time.Duration, limit int) ([]string, error)
-	// Reclassify recomputes Item.ForOperator of an agent's open items (agent "" for all) and returns how many moved.
-	Reclassify(ctx context.Context, agent string, forOperator func(Item) bool) (int, error)
+	// Reclassify recomputes Item.ForOperator of an agent's open items ("" for all of them).
+	Reclassify(ctx context.Context, agent string, operator Actor) error
+	// Unclassified returns the agents whose items a Reclassify is still owed to.
+	Unclassified(ctx context.Context) ([]string, error)
 }
 
 // ErrBadCursor: a cursor that no list handed out.
