@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 
+	"deskbell/backend/desk"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
@@ -37,8 +38,9 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 	h.desk.Touch("agents")
 }
 
-// secret finds what a callback's reference names (contract §4).
-func (h *Hub) secret(agent, ref string) (string, bool) {
+// secret finds what a callback's reference names: env:NAME of the listed variables, secret:NAME unless the operator
+// keeps it for other agents, agent:signing.
+func (h *Hub) secret(ctx context.Context, agent, ref string) (string, bool) {
 	scheme, name, _ := strings.Cut(ref, ":")
 	switch scheme {
 	case "env":
@@ -49,10 +51,14 @@ func (h *Hub) secret(agent, ref string) (string, bool) {
 			}
 		}
 	case "secret":
-		return h.secrets.Get("secret:" + name)
+		if agents := desk.SecretAgents(h.secrets, name); agents != nil && !slices.Contains(agents, agent) {
+			return "", false
+		}
+		return h.secrets.Get(desk.SecretPrefix + name)
 	case "agent":
 		if name == "signing" {
-			return h.secrets.Get(fleet.SigningSecretName(agent))
+			v, err := h.fleet.SigningSecret(ctx, agent)
+			return v, err == nil
 		}
 	}
 	return "", false
@@ -67,9 +73,9 @@ func (h *Hub) agentKey(ctx context.Context, agent string) (signing.Key, error) {
 	if a.Alg == signing.AlgEd25519 {
 		return signing.Ed25519Key(h.signer), nil
 	}
-	secret, ok := h.secrets.Get(fleet.SigningSecretName(agent))
-	if !ok {
-		return signing.Key{}, fmt.Errorf("the signing secret of %s is missing: rotate the agent", agent)
+	secret, err := h.fleet.SigningSecret(ctx, agent)
+	if err != nil {
+		return signing.Key{}, err
 	}
 	return signing.HMACKey([]byte(secret)), nil
 }

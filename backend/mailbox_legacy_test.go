@@ -35,7 +35,7 @@ func (h *house) legacy(id string) *peer {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.hub.secrets.Set(fleet.SigningSecretName(id), "legacy-secret"); err != nil {
+	if err := h.hub.secrets.Set(fleet.SigningSecretName(id, fleet.HashToken(token)), "legacy-secret"); err != nil {
 		h.t.Fatal(err)
 	}
 	p := &peer{client: &client{h: h, token: token}, nonce: map[string]bool{}}

@@ -31,7 +31,7 @@ func TestUnsignableIsNotDelivered(t *testing.T) {
 	b := h.peer("b")
 	s := b.register()
 	id := h.tell("agent:b").want(http.StatusCreated).get("id")
-	if err := h.hub.secrets.Delete(fleet.SigningSecretName("b")); err != nil {
+	if err := h.hub.secrets.Delete(fleet.SigningSecretName("b", fleet.HashToken(b.token))); err != nil {
 		t.Fatal(err)
 	}
 	b.client.call("GET", "/v1/inbox", nil).want(http.StatusInternalServerError)
@@ -39,7 +39,7 @@ func TestUnsignableIsNotDelivered(t *testing.T) {
 	if got := h.operator().call("GET", "/v1/directives/"+id, nil).get("delivery", "state"); got != "queued" {
 		t.Errorf("%s", got)
 	}
-	if err := h.hub.secrets.Set(fleet.SigningSecretName("b"), b.SigningSecret); err != nil {
+	if err := h.hub.secrets.Set(fleet.SigningSecretName("b", fleet.HashToken(b.token)), b.SigningSecret); err != nil {
 		t.Fatal(err)
 	}
 	if got := keysOf(b.drain("")); !slices.Equal(got, []string{id}) {

@@ -216,7 +216,13 @@ func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
 		if err != nil {
 			return signing.Key{}, err
 		}
-		secret, _ = kept.Get(f.ref) // both are kept under the very names that refer to them
+		if scheme == "agent" {
+			if all := kept.Of(f.ref + ":"); len(all) > 0 {
+				secret = all[len(all)-1]
+			}
+			break
+		}
+		secret, _ = kept.Get(f.ref) // named secrets are kept under the very names that refer to them
 	default:
 		return signing.Key{}, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
 	}

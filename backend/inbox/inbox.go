@@ -74,6 +74,12 @@ func (in *Inbox) Submit(ctx context.Context, n New) (it Item, fresh bool, err er
 		in.OnDue()
 	}
 	in.watchers.publish(it)
+	// The policy may have changed between the look at it and the commit, where the change could not find this item yet.
+	if is, err := in.ForOperator(ctx, it); err == nil && is != it.ForOperator {
+		if err := in.Reclassify(ctx, it.Agent); err != nil {
+			in.Log.Error("who messages are for", "agent", it.Agent, "err", err) // it is stored: that is what its agent is told
+		}
+	}
 	return it, true, nil
 }
 

@@ -3,6 +3,7 @@
 package ma2h
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -39,8 +40,8 @@ type Config struct {
 	Fleet    *fleet.Fleet
 	Schemas  *schemas.Set
 	Settings *settings.Settings
-	// Resolve finds the secret a callback names (env:NAME, secret:NAME, agent:signing); false: not bound.
-	Secret func(agent, ref string) (string, bool)
+	// Secret finds the secret a callback names (env:NAME, secret:NAME, agent:signing); false: not bound.
+	Secret func(ctx context.Context, agent, ref string) (string, bool)
 	// SigningKey signs what is pushed to an agent whose callback names no secret.
 	SigningKey SigningKeyFunc
 	// PublicKey is the hub's Ed25519 key, base64url.

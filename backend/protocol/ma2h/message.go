@@ -3,6 +3,7 @@ package ma2h
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -62,6 +63,9 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
 	if v := q.Get("wait"); v != "" {
 		n, err := strconv.Atoi(v)
+		if errors.Is(err, strconv.ErrRange) { // as long as can be said, and clamped like any other
+			err = nil
+		}
 		if err != nil || n < 0 {
 			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "wait must be a whole number of seconds, not negative")
 		}

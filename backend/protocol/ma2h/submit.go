@@ -71,7 +71,7 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 		unfit.Message = inbox.Invalid("/expires_at", "must lie in the future")
 	}
 	if cb := e.callback(); cb != nil && cb.Mode == "push" {
-		unfit.Callback = b.checkCallback(e, cb)
+		unfit.Callback = b.checkCallback(ctx, e, cb)
 	}
 	expires := n.Item.ExpiresAt
 	if n.Item.Kind == inbox.Notice {
@@ -145,7 +145,7 @@ func (b *Binding) replay(ctx context.Context, n inbox.New, refused error) (inbox
 	return it, err
 }
 
-func (b *Binding) checkCallback(e *envelope, cb *callback) error {
+func (b *Binding) checkCallback(ctx context.Context, e *envelope, cb *callback) error {
 	block := "/request"
 	if e.Action != nil {
 		block = "/action"
@@ -160,7 +160,7 @@ func (b *Binding) checkCallback(e *envelope, cb *callback) error {
 	if cb.Auth.Scheme != "hmac" {
 		ref, pointer = cb.Auth.TokenRef, block+"/callback/auth/token_ref"
 	}
-	if _, ok := b.Secret(e.Agent.ID, ref); !ok {
+	if _, ok := b.Secret(ctx, e.Agent.ID, ref); !ok {
 		return inbox.Invalid(pointer, "names no secret the operator has bound (env:NAME, secret:NAME or agent:signing)")
 	}
 	return nil
