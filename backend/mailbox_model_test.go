@@ -936,7 +936,7 @@ func (m *model) documents() {
 // Whatever happens in whatever order, the hub and the model agree.
 func TestModel(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		checks := "40"
+		checks := "30"
 		if testing.Short() {
 			checks = "10"
 		}
