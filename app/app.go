@@ -29,7 +29,6 @@ type Options struct {
 	Started time.Time // when the process began, for the time until the first paint
 	Log     *slog.Logger
 
-	Quiet         func(time.Time) bool         // quiet hours
 	Notifications func(ok bool, reason string) // told at the start whether notifications can be shown
 }
 

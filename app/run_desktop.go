@@ -92,7 +92,7 @@ func Run(ctx context.Context, hub Hub, opts Options) (err error) {
 	}
 	w.sender = w.newSender()
 	w.center = notify.NewCenter(w.sender)
-	w.center.Quiet, w.center.Log = opts.Quiet, w.log
+	w.center.Log = w.log
 	w.place, w.known = loadPlace(opts.Data)
 	w.hidden.Store(opts.Hidden)
 	w.desktop = &Desktop{

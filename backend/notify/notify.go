@@ -1,4 +1,4 @@
-// Package notify decides when to disturb the person: it gathers bursts, keeps quiet hours, takes back what has been dealt
+// Package notify decides when to disturb the person: it gathers bursts, takes back what has been dealt
 // with, and makes an agent's words fit to be shown by somebody else's program. How a notification is shown is the
 // business of the Sender handed in.
 package notify
@@ -27,7 +27,7 @@ type Event struct {
 	ID        string // the item
 	Title     string // the agent's words, untrusted
 	Agent     string // who asks, untrusted
-	Urgent    bool   // passes quiet hours
+	Urgent    bool   // told even to a person who is looking
 	Sensitive bool   // its title is not to be shown outside the window
 }
 
@@ -56,7 +56,6 @@ const (
 	settle   = 500 * time.Millisecond // the shortest time between two updates of the summary
 	hush     = 30 * time.Second       // the summary is heard no more often than this
 	patience = 5 * time.Second        // for one call of the sender
-	recheck  = time.Minute            // how often quiet hours are looked at while something waits for their end
 )
 
 // summaryID is the ID of the one note that stands for many.
@@ -64,8 +63,7 @@ const summaryID = "summary"
 
 // Center turns events into notes. Set its fields before Run.
 type Center struct {
-	Quiet func(time.Time) bool // whether these are quiet hours; nil: never
-	Log   *slog.Logger
+	Log *slog.Logger
 
 	sender   Sender
 	watching atomic.Bool
@@ -88,7 +86,6 @@ type state struct {
 	rung    []time.Time          // when the latest items rang, newest last, never more than burst
 	shown   map[string]shownNote // items that have a note of their own
 	summary []Event              // items that the summary stands for, oldest first
-	waiting []Event              // items that rang in quiet hours
 	due     time.Time            // when the summary is to be brought up to date; zero: it is
 	sent    time.Time            // when the summary was sent last; zero: it is not shown
 	heard   time.Time            // when it was last sent with a sound
@@ -141,9 +138,6 @@ func (c *Center) next(now time.Time) time.Duration {
 	if !c.st.due.IsZero() {
 		d = c.st.due.Sub(now)
 	}
-	if len(c.st.waiting) > 0 {
-		d = min(d, recheck)
-	}
 	return max(d, 0)
 }
 
@@ -159,13 +153,9 @@ func (c *Center) handle(ctx context.Context, e Event) {
 }
 
 func (c *Center) ring(ctx context.Context, e Event) {
-	if !e.Urgent && (c.watching.Load() || c.quiet()) {
-		if _, ok := c.st.shown[e.ID]; !ok && !c.watching.Load() {
-			c.st.waiting = put(c.st.waiting, e)
-		}
+	if !e.Urgent && c.watching.Load() {
 		return
 	}
-	c.st.waiting = drop(c.st.waiting, e.ID)
 	now := time.Now()
 	if old, ok := c.st.shown[e.ID]; ok {
 		c.st.shown[e.ID] = shownNote{e, old.at}
@@ -205,7 +195,6 @@ func (c *Center) ring(ctx context.Context, e Event) {
 }
 
 func (c *Center) withdraw(ctx context.Context, id string) {
-	c.st.waiting = drop(c.st.waiting, id)
 	if _, ok := c.st.shown[id]; ok {
 		c.takeBack(ctx, id)
 	}
@@ -226,7 +215,7 @@ func (c *Center) clear(ctx context.Context) {
 	for id := range c.st.shown {
 		c.takeBack(ctx, id)
 	}
-	c.st.summary, c.st.waiting = nil, nil
+	c.st.summary = nil
 	c.soon()
 }
 
@@ -241,14 +230,6 @@ func (c *Center) soon() {
 }
 
 func (c *Center) tick(ctx context.Context) {
-	if len(c.st.waiting) > 0 && !c.quiet() {
-		// Quiet hours are over: one note for all that waited.
-		for _, e := range c.st.waiting {
-			c.st.summary = put(c.st.summary, e)
-		}
-		c.st.waiting, c.st.grew = nil, true
-		c.soon()
-	}
 	if c.st.due.IsZero() || time.Now().Before(c.st.due) {
 		return
 	}
@@ -268,8 +249,6 @@ func (c *Center) tick(ctx context.Context) {
 	c.st.grew = false
 	c.send(ctx, n)
 }
-
-func (c *Center) quiet() bool { return c.Quiet != nil && c.Quiet(time.Now()) }
 
 func (c *Center) send(ctx context.Context, n Note) {
 	c.call(ctx, func(ctx context.Context) error { return c.sender.Send(ctx, n) })

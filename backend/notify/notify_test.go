@@ -193,29 +193,6 @@ func TestAWaitingNoteIsNotDrawnIntoALaterBurst(t *testing.T) {
 	})
 }
 
-func TestQuietHours(t *testing.T) {
-	stage(t, func(t *testing.T, c *Center, b *board, events chan<- Event) {
-		end := time.Now().Add(time.Hour)
-		c.Quiet = func(now time.Time) bool { return now.Before(end) }
-		for _, id := range []string{"a", "b", "c"} {
-			events <- ring(id)
-		}
-		urgent := ring("u")
-		urgent.Urgent = true
-		events <- urgent
-		events <- Event{Kind: Withdraw, ID: "b"}
-		expect(t, b, "u")
-		if !b.note("u").Urgent {
-			t.Error("the urgent one is not marked as urgent")
-		}
-		time.Sleep(time.Hour + 2*recheck)
-		expect(t, b, summaryID, "u")
-		if got := b.note(summaryID).Title; got != "2 new questions" {
-			t.Errorf("after quiet hours: %q", got)
-		}
-	})
-}
-
 func TestWhoLooksIsNotTold(t *testing.T) {
 	stage(t, func(t *testing.T, c *Center, b *board, events chan<- Event) {
 		events <- ring("before")
