@@ -41,7 +41,7 @@ func (a *app) agentCommand() *cobra.Command {
 				if alg != "" {
 					body["signature_alg"] = alg
 				}
-				if err := h.call(cmd.Context(), http.MethodPost, "/v1/agents", body, &c); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodPost, "/v1/agents", body, &c); err != nil {
 					return err
 				}
 				return a.printCredentials(c, "Enrolled")
@@ -65,7 +65,7 @@ func (a *app) agentCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
 				var c credentials
-				if err := h.call(cmd.Context(), http.MethodPost, "/api/agents/"+url.PathEscape(args[0])+"/rotate", nil, &c); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodPost, "/api/agents/"+url.PathEscape(args[0])+"/rotate", nil, &c); err != nil {
 					return err
 				}
 				return a.printCredentials(c, "Rotated")
@@ -81,7 +81,7 @@ func (a *app) agentCommand() *cobra.Command {
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
-				if err := h.call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
 					return err
 				}
 				return a.done(map[string]any{"agent_id": args[0], "revoked": true}, "Revoked %s.", args[0])
@@ -124,7 +124,7 @@ type agentRow struct {
 func (a *app) listAgents(ctx context.Context) error {
 	return a.asOperator(ctx, func(h *hub) error {
 		var raw json.RawMessage
-		if err := h.call(ctx, http.MethodGet, "/v1/agents", nil, &raw); err != nil {
+		if err := h.Call(ctx, http.MethodGet, "/v1/agents", nil, &raw); err != nil {
 			return err
 		}
 		if a.json {

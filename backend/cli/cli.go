@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
+	"deskbell/backend/client"
 	"deskbell/backend/config"
 )
 
@@ -109,7 +110,7 @@ func (a *app) exitCode(err error) int {
 	var (
 		with    *exit
 		other   *backend.RunningError
-		refused *apiError
+		refused *client.Error
 	)
 	switch {
 	case errors.As(err, &with):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"deskbell/backend/client"
 	"deskbell/backend/inbox"
 )
 
@@ -247,7 +248,7 @@ func (c *compose) ask(a *app, q *request) error {
 	if q.Mode == "input" {
 		q.Default, err = a.objectOf("--default", c.fallback)
 	} else {
-		q.Default, err = marshal(c.fallback)
+		q.Default, err = client.Bytes(c.fallback)
 	}
 	return err
 }

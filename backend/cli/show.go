@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"deskbell/backend/client"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -49,7 +51,7 @@ func (a *app) showCommand() *cobra.Command {
 
 // fmtID says which message an error is about.
 func fmtID(id string, err error) error {
-	if e, ok := refusedAs(err, "not_found", "gone"); ok {
+	if e, ok := client.Refused(err, "not_found", "gone"); ok {
 		e.Message = id + ": " + e.Message
 	}
 	return err
@@ -95,7 +97,7 @@ func (d detail) beside(raw json.RawMessage) any {
 		return raw
 	}
 	put := func(name string, v any) {
-		if b, err := marshal(v); err == nil {
+		if b, err := client.Bytes(v); err == nil {
 			doc[name] = b
 		}
 	}

@@ -63,12 +63,6 @@ Exit codes: 0 the signature holds, 1 it does not, 2 bad usage.`,
 	return c
 }
 
-// signed is one of the contexts of package signing.
-type signed interface {
-	Bytes(t int64, jti string) ([]byte, error)
-	Verify(k signing.Key, header string, now time.Time) error
-}
-
 func (a *app) verify(file string, f *verifyFlags) error {
 	raw, err := a.readFile(file)
 	if err != nil {
@@ -107,14 +101,14 @@ func (a *app) verify(file string, f *verifyFlags) error {
 }
 
 // context is what the document's signature should bind. It takes the signature of a row that carries one.
-func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
-	kind, entry, signature := row(raw)
-	if kind != "" {
+func (f *verifyFlags) context(raw []byte) (kind string, c signing.Signed, err error) {
+	entry := raw
+	if r, ok := row(raw); ok {
+		kind, entry = r.Kind, r.Object
 		if f.signature == "" {
-			f.signature = signature
+			f.signature = r.Signature
 		}
 	} else {
-		entry = raw
 		typ, _ := wire.Get(raw, "type")
 		kind, _ = wire.String(typ)
 		if _, ok := wire.Get(raw, "resolution_id"); ok && kind != "ack" {
@@ -123,12 +117,6 @@ func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
 		if kind == "response" && f.to == "" {
 			kind = "push"
 		}
-	}
-	needsTo := func() error {
-		if f.to == "" {
-			return usagef("a %s is bound to the session that collects it: give its address with --to agent:ID#SESSION", kind)
-		}
-		return nil
 	}
 	switch kind {
 	case "push":
@@ -140,21 +128,16 @@ func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
 		}
 		kind = "response push"
 		c, err = signing.ResponseOf(entry, f.callbackURL)
-	case "response":
-		if err := needsTo(); err != nil {
-			return "", nil, err
+	case "response", "receipt":
+		if f.to == "" {
+			return "", nil, usagef("a %s is bound to the session that collects it: give its address with --to agent:ID#SESSION", kind)
 		}
-		c, err = signing.ResponseEntryOf(entry, f.to)
-	case "receipt":
-		if err := needsTo(); err != nil {
-			return "", nil, err
-		}
-		c, err = signing.ReceiptOf(entry, f.to)
-	case "directive":
-		c, err = signing.DirectiveOf(entry)
-	case "message", "ask", "task", "notify":
+		c, err = signing.EntryOf(kind, entry, f.to)
+	case "ask", "task", "notify":
 		kind = "message"
 		c, err = signing.MessageEntryOf(entry)
+	case "directive", "message":
+		c, err = signing.EntryOf(kind, entry, f.to)
 	case "ack":
 		c, err = signing.AckOf(entry)
 	default:
