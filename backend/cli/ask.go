@@ -18,7 +18,12 @@ import (
 // post is what ask, task and notify have in common.
 type post struct {
 	compose
-	as      agentFlags
+	waiting
+	as agentFlags
+}
+
+// waiting says whether a command waits for the end of what it began, and for how long.
+type waiting struct {
 	wait    bool
 	timeout time.Duration
 }
@@ -77,17 +82,24 @@ func (a *app) postCommand(p *post, kind string) *cobra.Command {
 	return c
 }
 
-func (p *post) waitFlags(c *cobra.Command) {
+func (p *waiting) waitFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&p.wait, "wait", false, "wait for the end, also across a restart of the hub")
-	c.Flags().DurationVar(&p.timeout, "timeout", 0, "with --wait: give up after this `DURATION` (90s, 2h); the message stays open")
+	c.Flags().DurationVar(&p.timeout, "timeout", 0, "with --wait: give up after this `DURATION` (90s, 2h); what was sent stays as it is")
+}
+
+func (p *waiting) check() error {
+	switch {
+	case p.timeout != 0 && !p.wait:
+		return usagef("--timeout goes with --wait")
+	case p.timeout < 0:
+		return usagef("--timeout must not be negative")
+	}
+	return nil
 }
 
 func (a *app) post(ctx context.Context, p *post, kind, title string) error {
-	if p.timeout != 0 && !p.wait {
-		return usagef("--timeout goes with --wait")
-	}
-	if p.timeout < 0 {
-		return usagef("--timeout must not be negative")
+	if err := p.waiting.check(); err != nil {
+		return err
 	}
 	ag, err := a.agent(p.as)
 	if err != nil {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -166,11 +164,11 @@ func (f *verifyFlags) now() (time.Time, error) {
 // verifyKey is the key that the flags name.
 func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
 	if f.ed25519 != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(f.ed25519))
-		if err != nil || len(raw) != ed25519.PublicKeySize {
-			return signing.Key{}, usagef("--ed25519: not the base64 of a 32-byte key")
+		k, err := publicKey(f.ed25519)
+		if err != nil {
+			return k, usagef("--ed25519: %w", err)
 		}
-		return signing.Ed25519Verifier(raw), nil
+		return k, nil
 	}
 	for short, v := range map[string]string{"env:": f.secretEnv, "file:": f.secretFile, "agent:": f.agent} {
 		if v != "" {

@@ -105,7 +105,7 @@ func (c *Client) Drain(ctx context.Context, session string, limit int, wait time
 	if wait > 0 {
 		q.Set("wait", strconv.Itoa(int(wait.Seconds())))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+grace, &Unreachable{"its address", errors.New("no answer in time")})
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+grace, errLate)
 	defer cancel()
 	var answer json.RawMessage
 	if err := c.Call(ctx, http.MethodGet, "/v1/inbox?"+q.Encode(), nil, &answer); err != nil {
@@ -142,7 +142,7 @@ const silence = 50 * time.Second
 func (c *Client) Stream(ctx context.Context, session string, fn func(Row) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	alive := time.AfterFunc(silence, func() { cancel(&Unreachable{"its address", errors.New("the stream fell silent")}) })
+	alive := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: the stream fell silent", ErrUnreachable)) })
 	defer alive.Stop()
 	resp, err := c.Open(ctx, http.MethodGet, "/v1/inbox/stream"+sessionQuery(session), nil)
 	if err != nil {

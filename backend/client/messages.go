@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -94,7 +95,7 @@ const maxPoll = 60 * time.Second
 func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (m Message, err error) {
 	wait = min(max(wait, 0), maxPoll).Truncate(time.Second)
 	// A hub that hangs must not hold the wait for longer than it was asked to.
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+grace, &Unreachable{"its address", errors.New("no answer in time")})
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+grace, errLate)
 	defer cancel()
 	err = c.Call(ctx, http.MethodGet, "/v1/messages/"+url.PathEscape(id)+"?wait="+strconv.Itoa(int(wait.Seconds())), nil, &m.Raw)
 	if err == nil {
@@ -105,6 +106,9 @@ func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (m Mess
 
 // grace is what an answer may take beyond the wait that was asked for.
 const grace = 10 * time.Second
+
+// errLate: the hub took longer than that.
+var errLate = fmt.Errorf("%w in time", ErrUnreachable)
 
 // Wait waits up to timeout, or for as long as it takes when that is zero, until a message has ended, through restarts
 // of the hub, and returns it as it stands then. Its error is the last one when the hub could not be asked at the end.
