@@ -46,11 +46,14 @@ type entryDoc struct {
 	Outcome client.What     `json:"outcome"`
 	Note    string          `json:"note,omitempty"`
 	Error   string          `json:"error,omitempty"`
-	Entry   json.RawMessage `json:"entry,omitempty"` // only of one that was verified
+	Entry   json.RawMessage `json:"entry,omitempty"` // not of one that was refused: nobody should act on it
 }
 
 func docOf(what client.What, e client.Entry, note string, err error) entryDoc {
-	d := entryDoc{Kind: e.Kind, ID: e.Key, From: e.From, To: e.To, Outcome: what, Note: note, Entry: e.Object}
+	d := entryDoc{Kind: e.Kind, ID: e.Key, From: e.From, To: e.To, Outcome: what, Note: note}
+	if what != client.EventRefused {
+		d.Entry = e.Object
+	}
 	if err != nil {
 		d.Error = err.Error()
 	}
