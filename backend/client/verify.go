@@ -59,6 +59,9 @@ var knownMembers = map[string][]string{
 	"receipt":  {"ma2h_version", "type", "id", "in_reply_to", "event", "prior", "at", "session", "to"},
 }
 
+// types are what an entry of each kind says that it is; a response has no such member.
+var types = map[string][]string{"directive": {"directive"}, "message": {"notify", "ask", "task"}, "receipt": {"receipt"}}
+
 // Verify checks a row that came to session, which may be empty. The Entry it returns with an error says what the row
 // claims to be, for a report: nothing of it is proved.
 func (v *Verifier) Verify(r Row, session string) (Entry, error) {
@@ -96,7 +99,7 @@ func (v *Verifier) Verify(r Row, session string) (Entry, error) {
 		return e, fmt.Errorf("%w: %s %s", ErrShape, fields[0].Pointer, fields[0].Message)
 	}
 	// The schema takes any kind; the row says which it must be.
-	if is := text("type"); (r.Kind == "response") != (is == "") || ((r.Kind == "directive" || r.Kind == "receipt") && is != r.Kind) {
+	if is := text("type"); r.Kind != "response" && !slices.Contains(types[r.Kind], is) {
 		return e, fmt.Errorf("%w: it says that it is a %q", ErrShape, is)
 	}
 	if e.To != v.Client.Address("") && (session == "" || e.To != v.Client.Address(session)) {
