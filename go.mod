@@ -66,7 +66,10 @@ require (
 	golang.org/x/tools v0.52.0 // indirect
 )
 
-require go.uber.org/goleak v1.3.0
+require (
+	go.uber.org/goleak v1.3.0
+	pgregory.net/rapid v1.3.0
+)
 
 require (
 	github.com/aymerick/douceur v0.2.0 // indirect

@@ -4,14 +4,14 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
-	"os/user"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,7 +27,6 @@ import (
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
 	"deskbell/backend/settings"
-	"deskbell/backend/signing"
 	"deskbell/frontend"
 	"deskbell/schemas"
 	"deskbell/store"
@@ -131,7 +130,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
-		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt,
+		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	h.ma2h = ma2h.New(ma2h.Config{
@@ -155,35 +154,31 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		}
 	}
 	h.queue = delivery.New(delivery.Config{
-		Store: h.store, Approved: h.approved, Now: h.now, Log: h.log,
+		Store: h.store, Push: h.push(pushers), Approved: h.approved, Delivered: h.delivered,
 		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
-		Delivered:     h.inbox.Delivered,
-		Changed:       h.inbox.Moved,
-		Push: func(ctx context.Context, it inbox.Item, o inbox.Owed, now time.Time) (*http.Request, error) {
-			a, err := h.fleet.Store.Agent(ctx, o.Agent)
-			if err != nil {
-				return nil, err
+		Changed: func(o inbox.Owed) {
+			if o.EntryKey != "" {
+				h.desk.Touch("agents")
+			} else {
+				h.inbox.Moved(o.ItemID)
 			}
-			if !a.RevokedAt.IsZero() {
-				return nil, fmt.Errorf("%w: the agent's credentials were revoked", delivery.ErrWithdrawn)
-			}
-			p, ok := pushers[o.Protocol]
-			if !ok {
-				return nil, fmt.Errorf("protocol %q cannot push", o.Protocol)
-			}
-			return p.Push(ctx, it, o, now)
 		},
+		Now: h.now, Log: h.log,
 	})
 	h.desk.Queue = h.queue
 	h.server = server.New(server.Config{
 		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
-		AllowedHosts: h.cfg.AllowedHosts, Now: h.now, Log: h.log,
+		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	return nil
 }
 
 // Listen opens the configured address and says where, in hub.json too.
 func (h *Hub) Listen() error {
+	host, err := h.ownName()
+	if err != nil {
+		return err
+	}
 	ln, err := h.server.Listen(h.cfg.Addr, h.cfg.TLSCert, h.cfg.TLSKey)
 	if err != nil {
 		return err
@@ -192,13 +187,46 @@ func (h *Hub) Listen() error {
 	if h.cfg.TLSCert != "" {
 		scheme = "https"
 	}
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	h.mu.Lock()
-	h.listener, h.url = ln, scheme+"://"+ln.Addr().String()
+	h.listener, h.url = ln, scheme+"://"+net.JoinHostPort(host, port)
 	h.mu.Unlock()
 	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(h.now())}); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	return nil
+}
+
+// ownName is the host that the hub's address names: the one it was told to listen on, as it was told, because that is
+// what a certificate names. Listening on every address it needs to be told a name.
+func (h *Hub) ownName() (string, error) {
+	host, _, err := net.SplitHostPort(h.cfg.Addr)
+	if err != nil {
+		return "", err
+	}
+	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
+		return host, nil
+	}
+	if len(h.cfg.AllowedHosts) == 0 {
+		return "", fmt.Errorf("listening on every address (%s) needs a name in allowed_hosts by which the hub is reached", h.cfg.Addr)
+	}
+	name, _, err := net.SplitHostPort(h.cfg.AllowedHosts[0])
+	if err != nil {
+		name = h.cfg.AllowedHosts[0]
+	}
+	return name, nil
+}
+
+// hostNames are the names besides loopback's own that requests may be addressed to.
+func (h *Hub) hostNames() []string {
+	names := slices.Clone(h.cfg.AllowedHosts)
+	if own, err := h.ownName(); err == nil {
+		names = append(names, own)
+	}
+	return names
 }
 
 // Run does everything that goes on by itself, and answers the network after Listen, until ctx ends.
@@ -276,102 +304,7 @@ func (h *Hub) notificationState() (bool, string) {
 	return h.notifications.available, h.notifications.reason
 }
 
-// limits are what the mailbox and the sessions follow, as set at this moment.
-func (h *Hub) limits() mailbox.Limits {
-	v := h.settings.Get()
-	return mailbox.Limits{
-		Visibility: v.Seconds(settings.VisibilityTimeout), Retention: v.Retention(), Window: v.Seconds(settings.Freshness),
-		MinTTL: v.Seconds(settings.MinTTL), MaxTTL: v.Seconds(settings.MaxTTL), MaxLive: v.Int(settings.MaxLive),
-		TerminalRetention: v.Seconds(settings.TerminalRetention), MaxBatch: v.Int(settings.MaxBatch),
-		StreamHold: v.Seconds(settings.StreamMaxHold), Depth: v.Int(settings.InboxDepth),
-		InterAgent: v.Bool(settings.InterAgent), ListVisibility: v.Bool(settings.ListVisibility),
-	}
-}
-
 func (h *Hub) operator() inbox.Actor { return h.settings.Get().Operator() }
-
-func (h *Hub) policy(ctx context.Context, agent string) (inbox.Policy, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if errors.Is(err, fleet.ErrUnknownAgent) {
-		return inbox.Policy{}, nil
-	}
-	return a.Policy.Inbox(), err
-}
-
-func (h *Hub) approved(ctx context.Context, agent, host string) (bool, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if err != nil {
-		return false, err
-	}
-	for _, allowed := range a.Policy.CallbackHosts {
-		if allowed == host {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// agentChanged follows a change of an agent: who its messages are for, and what the page shows.
-func (h *Hub) agentChanged(agent string, reclassify bool) {
-	if reclassify {
-		if err := h.inbox.Reclassify(context.Background(), agent); err != nil {
-			h.log.Error("who messages are for", "agent", agent, "err", err)
-		}
-	}
-	h.desk.Touch("agents")
-}
-
-// secret finds what a callback's reference names (contract §4).
-func (h *Hub) secret(agent, ref string) (string, bool) {
-	scheme, name, _ := strings.Cut(ref, ":")
-	switch scheme {
-	case "env":
-		for _, allowed := range h.cfg.EnvAllow {
-			if allowed == name {
-				v := os.Getenv(name)
-				return v, v != ""
-			}
-		}
-	case "secret":
-		return h.secrets.Get("secret:" + name)
-	case "agent":
-		if name == "signing" {
-			return h.secrets.Get(fleet.SigningSecretName(agent))
-		}
-	}
-	return "", false
-}
-
-// agentKey signs what is pushed to an agent.
-func (h *Hub) agentKey(ctx context.Context, agent string) (signing.Key, error) {
-	a, err := h.fleet.Store.Agent(ctx, agent)
-	if err != nil {
-		return signing.Key{}, err
-	}
-	if a.Alg == signing.AlgEd25519 {
-		return signing.Ed25519Key(h.signer), nil
-	}
-	secret, ok := h.secrets.Get(fleet.SigningSecretName(agent))
-	if !ok {
-		return signing.Key{}, fmt.Errorf("the signing secret of %s is missing: rotate the agent", agent)
-	}
-	return signing.HMACKey([]byte(secret)), nil
-}
-
-func checkInput(schema, value json.RawMessage) []inbox.FieldError {
-	answer, err := schemas.CompileAnswer(schema)
-	if err != nil {
-		return []inbox.FieldError{{Pointer: "/value", Message: "the question's own schema cannot be used: " + err.Error()}}
-	}
-	if len(value) == 0 || value[0] != '{' {
-		return []inbox.FieldError{{Pointer: "/value", Message: "the answer must be an object"}}
-	}
-	var bad []inbox.FieldError
-	for _, f := range answer.Validate(value) {
-		bad = append(bad, inbox.FieldError{Pointer: "/value" + f.Pointer, Message: f.Message})
-	}
-	return bad
-}
 
 // CheckMessage says what is wrong with a MA2H message beyond who sends it and when: its schema, and the rules that no
 // schema can say. Empty: nothing.
@@ -386,24 +319,4 @@ func CheckMessage(set *schemas.Set, raw []byte) []inbox.FieldError {
 		return []inbox.FieldError{{Message: e.Message}}
 	}
 	return []inbox.FieldError{{Message: err.Error()}}
-}
-
-// userName is the operator's name until the setting says otherwise.
-func userName() string {
-	if u, err := user.Current(); err == nil {
-		_, name, found := strings.Cut(u.Username, `\`) // DOMAIN\name on Windows
-		if !found {
-			name = u.Username
-		}
-		return name
-	}
-	return ""
-}
-
-func keys(m map[string]string) []string {
-	all := make([]string, 0, len(m))
-	for k := range m {
-		all = append(all, k)
-	}
-	return all
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -411,6 +412,30 @@ func TestOperatorNameReclassifies(t *testing.T) {
 	if b := h.item(id).Box(); b != "needs" {
 		t.Errorf("%s", b)
 	}
+}
+
+// A policy that changes while a message is being stored holds for that message too.
+func TestPolicyChangedDuringASubmit(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("bot")
+	look := h.hub.inbox.Policy
+	var changed atomic.Bool
+	h.hub.inbox.Policy = func(ctx context.Context, agent string) (inbox.Policy, error) {
+		p, err := look(ctx, agent)
+		if changed.CompareAndSwap(false, true) {
+			h.operator().call("PUT", "/v1/agents/bot/policy", msg{"operator_resolves_unlisted": true}).want(200)
+		}
+		return p, err
+	}
+	id := bot.submit(bot.envelope("ask").with("request", msg{"mode": "confirm"}))
+	if b := h.item(id).Box(); b != "needs" {
+		t.Errorf("%s", b)
+	}
+}
+
+func TestHeadOfTheEventsEnds(t *testing.T) {
+	h := openHouse(t)
+	h.operator().call("HEAD", "/api/events", nil).want(200)
 }
 
 // An agent whose name reads like somebody else's is not that.

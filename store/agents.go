@@ -13,7 +13,7 @@ import (
 
 var _ fleet.Store = (*Store)(nil)
 
-const agentColumns = `id, protocol, created_at, revoked_at, last_seen, session_seen, alg, policy`
+const agentColumns = `agents.id, agents.protocol, agents.created_at, revoked_at, last_seen, session_seen, alg, policy`
 
 func scanAgent(row scanner) (fleet.Agent, error) {
 	var a fleet.Agent
@@ -134,8 +134,9 @@ func (s *Store) SetPolicy(ctx context.Context, id string, fn func(*fleet.Policy)
 	return a, err
 }
 
-const authenticate = `SELECT ` + agentColumns + ` FROM agents WHERE revoked_at = 0 AND
-	id = (SELECT agent FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?))`
+const authenticate = `SELECT ` + agentColumns + `, newest, shown FROM agents
+	JOIN (SELECT agent, expires_at = 0 AS newest, shown FROM credentials WHERE hash = ? AND (expires_at = 0 OR expires_at > ?)) ON agent = id
+	WHERE revoked_at = 0`
 
 // Authenticate implements fleet.Store.
 func (s *Store) Authenticate(ctx context.Context, hash []byte, now time.Time) (fleet.Agent, error) {
@@ -152,11 +153,33 @@ func (t *tx) Authenticate(hash []byte, now time.Time) (fleet.Agent, error) {
 }
 
 func proved(row scanner) (fleet.Agent, error) {
-	a, err := scanAgent(row)
+	var newest, shown bool
+	a, err := scanAgent(withExtra{row, []any{&newest, &shown}})
+	a.Newest, a.Shown = newest, shown
 	if errors.Is(err, fleet.ErrUnknownAgent) {
 		err = fleet.ErrUnknownToken
 	}
 	return a, err
+}
+
+// SetShown implements fleet.Store.
+func (s *Store) SetShown(ctx context.Context, hash []byte) error {
+	return s.do(ctx, func(t *tx) error { return t.exec(`UPDATE credentials SET shown = 1 WHERE hash = ?`, hash) })
+}
+
+// SigningCredential implements fleet.Store.
+func (s *Store) SigningCredential(ctx context.Context, id string, now time.Time) ([]byte, error) {
+	st, err := s.stmt(ctx, `SELECT hash FROM credentials WHERE agent = ?1 AND (expires_at = 0 OR expires_at > ?2)
+		ORDER BY (expires_at = 0 AND shown) DESC, expires_at = 0, shown DESC, expires_at DESC LIMIT 1`)
+	if err != nil {
+		return nil, err
+	}
+	var hash []byte
+	err = st.QueryRowContext(ctx, id, ms(now)).Scan(&hash)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fleet.ErrUnknownAgent
+	}
+	return hash, err
 }
 
 // Agent implements fleet.Store.

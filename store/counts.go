@@ -64,19 +64,22 @@ func (c *counter) add(it *inbox.Item, by int) {
 // Counts returns how many items each box holds.
 func (s *Store) Counts(ctx context.Context) (inbox.Counts, error) {
 	c := s.counts
-	c.mu.Lock()
-	counted := c.boxes != nil
-	c.mu.Unlock()
-	if !counted {
-		// On the writer, so that no commit falls between counting and following.
-		if err := s.do(ctx, func(t *tx) error { return t.countBoxes() }); err != nil {
-			return inbox.Counts{}, err
-		}
+	if counts, counted := c.get(); counted {
+		return counts, nil
 	}
+	// On the writer, so that no commit falls between counting and following.
+	if err := s.do(ctx, func(t *tx) error { return t.countBoxes() }); err != nil {
+		return inbox.Counts{}, err
+	}
+	counts, _ := c.get() // once counted they are followed, and never forgotten
+	return counts, nil
+}
+
+func (c *counter) get() (counts inbox.Counts, counted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b := c.boxes
-	return inbox.Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], Archive: b["archive"], Fleet: b["fleet"], UnreadNotices: b[unreadNotices]}, nil
+	return inbox.Counts{Needs: b["needs"], Waiting: b["waiting"], Notices: b["notices"], Done: b["done"], Archive: b["archive"], Fleet: b["fleet"], UnreadNotices: b[unreadNotices]}, b != nil
 }
 
 func (t *tx) countBoxes() error {

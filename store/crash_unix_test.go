@@ -22,9 +22,12 @@ import (
 // The crash test runs this same binary as a child that works through a fixed script and kills itself with SIGKILL just
 // before or just after its nth commit. The parent then looks at what is on disk.
 const (
-	crashDir   = "DESKBELL_CRASH_DIR"
-	crashPoint = "DESKBELL_CRASH_POINT" // n for just before the nth commit, -n for just after it
+	crashDir    = "DESKBELL_CRASH_DIR"
+	crashPoint  = "DESKBELL_CRASH_POINT" // n for just before the nth commit, -n for just after it
+	crashScript = "DESKBELL_CRASH_SCRIPT"
 )
+
+var scripts = map[string]func() []step{"items": script, "mailbox": mailboxScript}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
@@ -138,7 +141,7 @@ func crashChild(dir, point string) error {
 			select {} // dying
 		}
 	}
-	for _, st := range script() {
+	for _, st := range scripts[os.Getenv(crashScript)]() {
 		if err := st.do(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", st.name, err)
 		}
@@ -164,23 +167,23 @@ func TestKilledAtEveryCommitPoint(t *testing.T) {
 	}
 	for _, point := range points {
 		dir := t.TempDir()
-		told, killed := runChild(t, exe, dir, point)
+		told, killed := runChild(t, exe, "items", dir, point)
 		if !killed {
 			t.Fatalf("point %d: the child was not killed", point)
 		}
 		inspect(t, dir, point, steps, told)
 		// The next life goes on from there and is not killed.
-		if told, killed = runChild(t, exe, dir, len(steps)*10); killed || len(told) != len(steps) {
+		if told, killed = runChild(t, exe, "items", dir, len(steps)*10); killed || len(told) != len(steps) {
 			t.Fatalf("point %d: the next life told %d of %d steps", point, len(told), len(steps))
 		}
 		inspect(t, dir, point, steps, told)
 	}
 }
 
-func runChild(t *testing.T, exe, dir string, point int) (told map[string]bool, killed bool) {
+func runChild(t *testing.T, exe, script, dir string, point int) (told map[string]bool, killed bool) {
 	t.Helper()
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), crashDir+"="+dir, fmt.Sprintf("%s=%d", crashPoint, point))
+	cmd.Env = append(os.Environ(), crashDir+"="+dir, crashScript+"="+script, fmt.Sprintf("%s=%d", crashPoint, point))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

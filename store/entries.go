@@ -49,17 +49,20 @@ func (t *tx) findNextDue() error {
 
 // Due implements mailbox.Tx.
 func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err error) {
-	left, err := json.Marshal(append([]string{}, except...))
+	var kind, id string
+	var when int64
+	if except == nil {
+		except = []string{}
+	}
+	passed, err := json.Marshal(except)
 	if err != nil {
 		return d, false, err
 	}
-	var kind, id string
-	var when int64
 	err = t.row(`SELECT kind, id, d FROM (
-		SELECT * FROM (SELECT 0 AS o, 'session' AS kind, id, lease_end + 1 AS d FROM sessions WHERE state = 'active' ORDER BY lease_end LIMIT 1) UNION ALL
+		SELECT * FROM (SELECT 0 AS o, 'session' AS kind, id, lease_end + 1 AS d FROM sessions WHERE state = 'active' AND id NOT IN (SELECT value FROM json_each(?1)) ORDER BY lease_end LIMIT 1) UNION ALL
 		SELECT * FROM (SELECT 1, 'item', id, due_at FROM items WHERE due_at > 0 AND id NOT IN (SELECT value FROM json_each(?1)) ORDER BY due_at LIMIT 1) UNION ALL
-		SELECT * FROM (SELECT 2, 'entry', key, due_at + 1 FROM entries WHERE live = 1 ORDER BY due_at LIMIT 1)
-		) ORDER BY d, o LIMIT 1`, string(left)).Scan(&kind, &id, &when)
+		SELECT * FROM (SELECT 2, 'entry', key, due_at + 1 FROM entries WHERE live = 1 AND 'entry ' || key NOT IN (SELECT value FROM json_each(?1)) ORDER BY due_at LIMIT 1)
+		) ORDER BY d, o LIMIT 1`, string(passed)).Scan(&kind, &id, &when)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return d, false, nil
@@ -68,12 +71,14 @@ func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err e
 	case when > ms(now):
 		return d, false, nil
 	}
+	d.Key = id
 	switch kind {
 	case "session":
 		d.Session = id
 	case "item":
 		d.ItemID = id
 	default:
+		d.Key = "entry " + id // a message and its entry have one id
 		e, err := scanEntry(t.row(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.key = ?`, id))
 		if err != nil {
 			return d, false, err
@@ -81,6 +86,20 @@ func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err e
 		d.Entry = &e
 	}
 	return d, true, nil
+}
+
+// Try implements mailbox.Tx.
+func (t *tx) Try(fn func() error) error {
+	if err := t.exec(`SAVEPOINT try`); err != nil {
+		return err
+	}
+	opened, after := len(t.job.opened), len(t.job.after)
+	err := fn()
+	if err != nil {
+		t.job.opened, t.job.after = t.job.opened[:opened], t.job.after[:after]
+		err = errors.Join(err, t.exec(`ROLLBACK TO try`))
+	}
+	return errors.Join(err, t.exec(`RELEASE try`))
 }
 
 const (
@@ -183,10 +202,10 @@ func (t *tx) OfSession(session string) ([]mailbox.Entry, error) {
 	return scanEntries(t.rows(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.live = 1 AND entries.session <> '' AND entries.session = ? ORDER BY entries.n`, session))
 }
 
-// Depth implements mailbox.Tx.
+// Depth implements mailbox.Tx. The sessions of a principal sort between its address with "#" and with what follows "#".
 func (t *tx) Depth(from, to string) (int, error) {
 	var n int
-	err := t.row(`SELECT count(*) FROM entries WHERE live = 1 AND dest = ? AND sender = ?`, to, from).Scan(&n)
+	err := t.row(`SELECT count(*) FROM entries WHERE live = 1 AND dest = ?1 AND (sender = ?2 OR (sender > ?2 || '#' AND sender < ?2 || '$'))`, to, from).Scan(&n)
 	return n, err
 }
 
@@ -211,6 +230,51 @@ func (s *Store) EntryOf(ctx context.Context, itemID string) (mailbox.Entry, erro
 		return mailbox.Entry{}, err
 	}
 	return scanEntry(st.QueryRowContext(ctx, itemID))
+}
+
+// PurgeMail implements mailbox.Store. What belongs to an ask or a task goes with it.
+func (s *Store) PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error) {
+	rows, err := s.query(ctx, `SELECT entries.key, coalesce(items.id, ''), entries.kind = 'message' FROM `+entryTables+`
+		WHERE entries.live = 0 AND entries.ended_at < ? AND (entries.kind IN ('directive', 'receipt') OR (entries.kind = 'message' AND items.kind = 'notice'))
+		LIMIT ?`, ms(before), limit)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	var keys []string
+	for rows.Next() {
+		var key, item string
+		var whole bool
+		if err := rows.Scan(&key, &item, &whole); err != nil {
+			return nil, false, err
+		}
+		if whole {
+			items = append(items, item)
+		} else {
+			keys = append(keys, key)
+		}
+	}
+	if err := rows.Err(); err != nil || len(keys)+len(items) == 0 {
+		return nil, false, err
+	}
+	err = s.do(ctx, func(t *tx) error {
+		for _, key := range keys {
+			if err := t.exec(`DELETE FROM entries WHERE key = ?`, key); err != nil {
+				return err
+			}
+		}
+		for _, id := range items {
+			it, n, err := t.item(id)
+			if err != nil {
+				return err
+			}
+			if err := t.remove(n, it, before); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return items, len(keys)+len(items) == limit, err
 }
 
 // WaitingEntries returns how many live entries wait for each address.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -253,10 +254,18 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
 		return it, err
 	}
-	if ch.Entry != (inbox.Entry{}) {
-		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note)
-			SELECT ?1, coalesce(max(seq), 0) + 1, ?2, ?3, ?4, ?5 FROM history WHERE item = ?1`,
-			n, ms(ch.Entry.At), ch.Entry.Actor, ch.Entry.Action, ch.Entry.Note); err != nil {
+	for _, e := range append(slices.Clone(ch.Earlier), ch.Entry) {
+		if e == (inbox.Entry{}) {
+			continue
+		}
+		// Two statements: one that could insert many rows keeps a journal of its own, and each such costs as much as the
+		// transaction has written so far.
+		var seq int64
+		if err := t.row(`SELECT coalesce(max(seq), 0) + 1 FROM history WHERE item = ?`, n).Scan(&seq); err != nil {
+			return it, err
+		}
+		if err := t.exec(`INSERT INTO history (item, seq, at, actor, action, note) VALUES (?,?,?,?,?,?)`,
+			n, seq, ms(e.At), e.Actor, e.Action, e.Note); err != nil {
 			return it, err
 		}
 	}

@@ -196,19 +196,23 @@ func (s *Store) Each(ctx context.Context, fn func(inbox.Item, []inbox.Entry) err
 	}
 }
 
-// MarkRead marks every unread item of a box read and returns how many there were and the newest revision.
-func (s *Store) MarkRead(ctx context.Context, box string) (n int64, rev int64, err error) {
+// MarkRead marks every unread item of a box read and returns how many there were.
+func (s *Store) MarkRead(ctx context.Context, box string) (n int64, err error) {
 	err = s.do(ctx, func(t *tx) error {
-		rev = t.nextRev()
-		if n, err = t.run(`UPDATE items SET is_read = 1, rev = ? WHERE box = ? AND is_read = 0`, rev, box); err != nil {
+		if n, err = t.run(`UPDATE items SET is_read = 1, rev = ? WHERE box = ? AND is_read = 0`, t.nextRev(), box); err != nil {
 			return err
 		}
-		t.after(func() {
-			t.s.counts.mu.Lock()
-			defer t.s.counts.mu.Unlock()
-			t.s.counts.boxes = nil // counted again when next wanted
-		})
+		if box == "notices" {
+			read := int(n)
+			t.after(func() {
+				t.s.counts.mu.Lock()
+				defer t.s.counts.mu.Unlock()
+				if t.s.counts.boxes != nil {
+					t.s.counts.boxes[unreadNotices] -= read
+				}
+			})
+		}
 		return nil
 	})
-	return n, rev, err
+	return n, err
 }

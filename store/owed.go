@@ -22,12 +22,12 @@ func (t *tx) Owe(o inbox.Owed) error {
 		o.EntryKey, o.Protocol, o.Agent, o.URL, o.Host, string(o.State), ms(o.Created), ms(o.NextAt))
 }
 
-const owedColumns = `owed.id, coalesce(items.id, ''), coalesce(owed.entry, ''), owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at`
+const owedColumns = `owed.id, coalesce(items.id, ''), coalesce(owed.entry, ''), owed.protocol, owed.agent, owed.url, owed.host, owed.state, owed.attempts, owed.created, owed.next_at, owed.round`
 
 func scanOwed(row scanner) (inbox.Owed, error) {
 	var o inbox.Owed
 	var created, next int64
-	err := row.Scan(&o.ID, &o.ItemID, &o.EntryKey, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next)
+	err := row.Scan(&o.ID, &o.ItemID, &o.EntryKey, &o.Protocol, &o.Agent, &o.URL, &o.Host, &o.State, &o.Attempts, &created, &next, &o.Round)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = inbox.ErrNotFound
 	}
@@ -60,6 +60,15 @@ func (s *Store) OwedDue(ctx context.Context, now time.Time, except []string, lim
 		due = append(due, o)
 	}
 	return due, next, rows.Err()
+}
+
+// Owed returns one push; inbox.ErrNotFound.
+func (s *Store) Owed(ctx context.Context, id int64) (inbox.Owed, error) {
+	st, err := s.stmt(ctx, `SELECT `+owedColumns+` FROM owed LEFT JOIN items ON items.n = owed.item WHERE owed.id = ?`)
+	if err != nil {
+		return inbox.Owed{}, err
+	}
+	return scanOwed(st.QueryRowContext(ctx, id))
 }
 
 // OwedOf returns an item's push and its attempts, oldest first; inbox.ErrNotFound when it owes none.
@@ -99,10 +108,12 @@ func (s *Store) owed(ctx context.Context, q, key string) (inbox.Owed, []inbox.At
 	return o, all, rows.Err()
 }
 
-// Attempted records one attempt at a push and where the push stands after it.
+// Attempted records one attempt at a push and where the push stands after it. What was decided about the push while
+// the attempt was under way stands, unless the attempt got through.
 func (s *Store) Attempted(ctx context.Context, o inbox.Owed, a inbox.Attempt) error {
 	return s.do(ctx, func(t *tx) error {
-		if err := t.exec(`UPDATE owed SET state = ?, attempts = ?, next_at = ? WHERE id = ?`, string(o.State), o.Attempts, ms(o.NextAt), o.ID); err != nil {
+		if err := t.exec(`UPDATE owed SET state = ?1, attempts = ?2, next_at = ?3 WHERE id = ?4 AND (round = ?5 OR ?1 = 'delivered')`,
+			string(o.State), o.Attempts, ms(o.NextAt), o.ID, o.Round); err != nil {
 			return err
 		}
 		if a.N == 0 { // nothing was tried: only the state changed
@@ -114,11 +125,19 @@ func (s *Store) Attempted(ctx context.Context, o inbox.Owed, a inbox.Attempt) er
 	})
 }
 
-// Redeliver makes an item's push due now with all its attempts before it again; inbox.ErrNotFound when it owes none.
+// Redeliver makes an item's push due now with all its attempts before it again. Errors: inbox.ErrNotFound when it owes
+// none; inbox.ErrGone when its submitter was told that nobody collected the answer in time.
 func (s *Store) Redeliver(ctx context.Context, itemID string, now time.Time) error {
 	return s.do(ctx, func(t *tx) error {
-		n, err := t.run(`UPDATE owed SET state = 'pending', attempts = 0, next_at = ? WHERE item = (SELECT n FROM items WHERE id = ?)`, ms(now), itemID)
-		if err == nil && n == 0 {
+		it, n, err := t.item(itemID)
+		if err != nil {
+			return err
+		}
+		if it.Track.State == inbox.TrackExpired {
+			return inbox.ErrGone
+		}
+		due, err := t.run(`UPDATE owed SET state = 'pending', attempts = 0, next_at = ?, round = round + 1 WHERE item = ?`, ms(now), n)
+		if err == nil && due == 0 {
 			err = inbox.ErrNotFound
 		}
 		return err

@@ -36,10 +36,11 @@ type Store struct {
 	read  *sql.DB
 	log   *slog.Logger
 
-	jobs   chan *job
-	quit   chan struct{} // closed to end the writer
-	done   chan struct{} // closed when it has ended
-	closed sync.Once
+	jobs    chan *job
+	quit    chan struct{} // closed to end the writer
+	running bool          // the writer was started
+	done    chan struct{} // closed when it has ended
+	closed  sync.Once
 
 	// What follows belongs to the writer goroutine.
 	rev    int64
@@ -137,7 +138,7 @@ func (s *Store) Close() error {
 
 func (s *Store) shut() error {
 	var errs []error
-	if s.counts != nil { // the writer runs
+	if s.running {
 		close(s.quit)
 		<-s.done
 	}

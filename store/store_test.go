@@ -502,7 +502,7 @@ func TestCountsFollowEveryMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(inbox.Counts{Needs: 1, Notices: 1, Done: 1, UnreadNotices: 1})
-	if _, _, err := s.MarkRead(t.Context(), "notices"); err != nil {
+	if _, err := s.MarkRead(t.Context(), "notices"); err != nil {
 		t.Fatal(err)
 	}
 	want(inbox.Counts{Needs: 1, Notices: 1, Done: 1})
@@ -545,4 +545,95 @@ func TestTokensWorkUntilTheyDoNot(t *testing.T) {
 	if err != nil || len(lines) != 4 {
 		t.Errorf("%d audit lines, %v, want 4: refused acts leave none here", len(lines), err)
 	}
+}
+
+// A write that the disk has no room for undoes its group, and everybody in it is told so: nothing is kept of a write
+// that was called a failure.
+func TestAFullDiskFailsTheGroupAndSaysSo(t *testing.T) {
+	s := open(t)
+	for i := range 10 {
+		insert(t, s, newItem(i))
+	}
+	err := s.do(t.Context(), func(t *tx) error {
+		var pages, most int
+		if err := t.row(`PRAGMA page_count`).Scan(&pages); err != nil {
+			return err
+		}
+		return t.row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+40)).Scan(&most)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, gate := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { // keeps the writer until the others form one group behind it
+		if err := s.do(context.Background(), func(*tx) error { close(started); <-gate; return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	<-started
+	var jobs []*job
+	for i := range 4 {
+		n := newItem(100 + i)
+		if i == 1 {
+			n.Item.Original = make([]byte, 1<<20)
+		}
+		j := &job{fn: func(t *tx) error { _, _, _, err := t.Insert(n); return err }, done: make(chan struct{})}
+		jobs = append(jobs, j)
+		s.jobs <- j
+	}
+	close(gate)
+	wg.Wait()
+	for i, j := range jobs {
+		<-j.done
+		if _, err := s.Item(t.Context(), newItem(100+i).Item.ID); j.err == nil || !errors.Is(err, inbox.ErrNotFound) {
+			t.Errorf("write %d: told %v, stored: %v", i, j.err, err)
+		}
+	}
+	insert(t, s, newItem(200)) // and the next one works
+	if c, err := s.Counts(t.Context()); err != nil || c.Needs != 11 {
+		t.Errorf("counts %+v, %v", c, err)
+	}
+}
+
+func TestADamagedDatabaseIsAnErrorAndNoHang(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.do(t.Context(), func(t *tx) error { return t.exec(`DROP TABLE entries`) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("it opened")
+	}
+}
+
+func TestCountsAreNeverForgotten(t *testing.T) {
+	s := open(t)
+	for i := range 10 {
+		insert(t, s, newItem(i))
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				if _, err := s.MarkRead(context.Background(), "notices"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 200 {
+				if c, err := s.Counts(context.Background()); err != nil || c.Needs != 10 {
+					t.Errorf("counts %+v, %v", c, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -14,6 +14,9 @@ var ErrClosed = errors.New("the store is closed")
 // maxGroup bounds how many callers share one commit, and so how long the last of them waits.
 const maxGroup = 256
 
+// revBlock is how many revisions one run may use; the page's numbers hold a million such runs exactly.
+const revBlock = 1 << 32
+
 // job is one caller's transaction: fn runs under a savepoint of its own inside a commit shared with others.
 type job struct {
 	fn     func(*tx) error
@@ -42,7 +45,10 @@ func (s *Store) startWriter(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	if err := conn.QueryRowContext(ctx, `SELECT coalesce(max(rev), 0) FROM (SELECT max(rev) AS rev FROM items UNION ALL SELECT CAST(value AS INTEGER) FROM settings WHERE key = 'rev')`).Scan(&s.rev); err != nil {
+	// Revisions only ever grow, also over restarts, without looking for the largest: every start sets a block of them
+	// aside that no run can use up.
+	if err := conn.QueryRowContext(ctx, `INSERT INTO settings (key, value) VALUES ('rev', ?1)
+		ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + ?1 RETURNING CAST(value AS INTEGER) - ?1`, revBlock).Scan(&s.rev); err != nil {
 		return errors.Join(fmt.Errorf("database: %w", err), conn.Close())
 	}
 	s.counts = newCounter()
@@ -50,6 +56,7 @@ func (s *Store) startWriter(ctx context.Context) error {
 	if err := t.findNextDue(); err != nil {
 		return errors.Join(fmt.Errorf("database: %w", err), conn.Close())
 	}
+	s.running = true
 	go s.runWriter(t)
 	return nil
 }
@@ -118,21 +125,17 @@ func (s *Store) runWriter(t *tx) {
 
 // commit runs a group of jobs in one transaction and tells each of them its own result.
 func (s *Store) commit(t *tx, group []*job) {
-	rev := s.rev
 	t.opened, t.dueMoved = map[string]int{}, false
 	err := t.exec(`BEGIN IMMEDIATE`)
 	if err == nil {
-		for _, j := range group {
-			j.err = s.runJob(t, j, len(group) > 1)
-		}
-		if s.onCommit != nil {
-			s.onCommit(true)
-		}
-		if err = t.exec(`COMMIT`); err != nil {
-			s.rev = rev
-			if rerr := t.exec(`ROLLBACK`); rerr != nil {
-				s.log.Error("rollback", "err", rerr)
+		if err = s.runJobs(t, group); err == nil {
+			if s.onCommit != nil {
+				s.onCommit(true)
 			}
+			err = t.exec(`COMMIT`)
+		}
+		if err != nil {
+			_ = t.exec(`ROLLBACK`) // there may be none left to roll back: then SQLite has done it
 		}
 	}
 	if s.onCommit != nil {
@@ -156,33 +159,49 @@ func (s *Store) commit(t *tx, group []*job) {
 	}
 }
 
-// runJob runs one job so that its failure undoes its own writes and nobody else's.
-func (s *Store) runJob(t *tx, j *job, shared bool) (err error) {
-	if err := t.exec(`SAVEPOINT job`); err != nil {
-		return err
+// runJobs runs the jobs of a group. Its error means that the transaction does not stand any more: some failures, a full
+// disk above all, make SQLite undo all of it, and what ran on after that would commit by itself.
+func (s *Store) runJobs(t *tx, group []*job) error {
+	for _, j := range group {
+		var stands bool
+		if stands, j.err = s.runJob(t, j); !stands {
+			return fmt.Errorf("undone with another write that failed: %w", j.err)
+		}
 	}
+	return nil
+}
+
+// runJob runs one job so that its failure undoes its own writes and nobody else's. stands is false when that could not
+// be done.
+func (s *Store) runJob(t *tx, j *job) (stands bool, err error) {
+	if err := t.exec(`SAVEPOINT job`); err != nil {
+		return false, err
+	}
+	if err = s.call(t, j); err != nil {
+		j.after = nil
+		if rerr := t.exec(`ROLLBACK TO job`); rerr != nil {
+			return false, err
+		}
+	}
+	if rerr := t.exec(`RELEASE job`); rerr != nil {
+		return false, errors.Join(err, rerr)
+	}
+	if err == nil {
+		for _, o := range j.opened {
+			t.opened[o.agent] += o.by
+		}
+	}
+	return true, err
+}
+
+func (s *Store) call(t *tx, j *job) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic in a write: %v\n%s", p, debug.Stack())
 		}
-		if err != nil {
-			j.after = nil
-			if rerr := t.exec(`ROLLBACK TO job`); rerr != nil {
-				s.log.Error("rollback of one write", "err", rerr)
-			}
-		}
-		if rerr := t.exec(`RELEASE job`); rerr != nil {
-			err = errors.Join(err, rerr)
-		}
 	}()
 	t.job = j
-	if err := j.fn(t); err != nil {
-		return err
-	}
-	for _, o := range j.opened {
-		t.opened[o.agent] += o.by
-	}
-	return nil
+	return j.fn(t)
 }
 
 // after runs f once the commit has happened.

@@ -202,23 +202,32 @@ func (ag *agent) keys(f *inboxFlags) (func() ([]signing.Key, error), error) {
 				return nil, err
 			}
 		}
-		// Whoever may read the data folder has the secret of any agent, as it is since its last rotation.
-		kept, err := secrets.Open(ag.cfg.Data)
+		// Whoever may read the data folder has the secrets of any agent, as they are since its last rotation.
+		kept, err := agentKeys(ag.cfg.Data, ag.id)
 		if errors.Is(err, fs.ErrPermission) {
-			return list, nil
+			err = nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		if secret, ok := kept.Get("agent:" + ag.id); ok {
-			list = append(list, signing.HMACKey([]byte(secret)))
-		}
-		return list, nil
+		return append(list, kept...), err
 	}
 	if list, err := read(); !ag.own && len(list) == 0 {
 		return nil, errors.Join(usagef("entries for %s cannot be verified without its signing secret: --secret-file FILE or DESKBELL_SIGNING_SECRET", ag.id), err)
 	}
 	return read, nil
+}
+
+// agentKeys are what the hub on this data folder signs to an agent with: two while one takes the place of the other.
+func agentKeys(data, id string) (list []signing.Key, err error) {
+	kept, err := secrets.Open(data)
+	if err != nil {
+		return nil, err
+	}
+	prefix := "agent:" + id + ":"
+	for _, name := range kept.Names(prefix) {
+		if secret, ok := kept.Get(prefix + name); ok && !strings.Contains(name, ":") { // else it is of an agent id:MORE
+			list = append(list, signing.HMACKey([]byte(secret)))
+		}
+	}
+	return list, nil
 }
 
 // keysIn reads a file of secrets, one a line, or of an agent's credentials.

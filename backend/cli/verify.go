@@ -66,7 +66,7 @@ func (a *app) verify(file string, f *verifyFlags) error {
 	if err != nil {
 		return err
 	}
-	key, err := a.verifyKey(f)
+	keys, err := a.verifyKeys(f)
 	if err != nil {
 		return err
 	}
@@ -86,16 +86,21 @@ func (a *app) verify(file string, f *verifyFlags) error {
 	}
 	header, err := signing.ParseHeader(f.signature)
 	if err != nil {
-		return a.verdict(kind, key, nil, header, err, now)
+		return a.verdict(kind, keys[0], nil, header, err, now)
 	}
 	if f.noFreshness {
 		now = time.Unix(header.T, 0)
 	}
 	bound, err := c.Bytes(header.T, header.JTI)
-	if err == nil {
-		err = c.Verify(key, f.signature, now)
+	if err != nil {
+		return a.verdict(kind, keys[0], nil, header, err, now)
 	}
-	return a.verdict(kind, key, bound, header, err, now)
+	for _, key := range keys {
+		if err = c.Verify(key, f.signature, now); err == nil {
+			return a.verdict(kind, key, bound, header, nil, now)
+		}
+	}
+	return a.verdict(kind, keys[0], bound, header, err, now)
 }
 
 // context is what the document's signature should bind. It takes the signature of a row that carries one.
@@ -161,14 +166,14 @@ func (f *verifyFlags) now() (time.Time, error) {
 	return t, nil
 }
 
-// verifyKey is the key that the flags name.
-func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
+// verifyKeys are the keys that the flags name, at least one: of an agent, both while one takes the place of the other.
+func (a *app) verifyKeys(f *verifyFlags) ([]signing.Key, error) {
 	if f.ed25519 != "" {
 		k, err := publicKey(f.ed25519)
 		if err != nil {
-			return k, usagef("--ed25519: %w", err)
+			return nil, usagef("--ed25519: %w", err)
 		}
-		return k, nil
+		return []signing.Key{k}, nil
 	}
 	for short, v := range map[string]string{"env:": f.secretEnv, "file:": f.secretFile, "agent:": f.agent} {
 		if v != "" {
@@ -179,32 +184,39 @@ func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
 	secret := ""
 	switch scheme {
 	case "":
-		return signing.Key{}, usagef("a key is needed: --secret REF, --secret-env, --secret-file, --agent-secret or --ed25519")
+		return nil, usagef("a key is needed: --secret REF, --secret-env, --secret-file, --agent-secret or --ed25519")
 	case "env":
 		secret = a.getenv(name)
 	case "file":
 		raw, err := os.ReadFile(name)
 		if err != nil {
-			return signing.Key{}, &exit{exitUsage, err}
+			return nil, &exit{exitUsage, err}
 		}
 		secret = strings.TrimRight(string(raw), "\r\n")
 	case "secret", "agent":
 		cfg, err := a.config()
 		if err != nil {
-			return signing.Key{}, err
+			return nil, err
+		}
+		if scheme == "agent" {
+			list, err := agentKeys(cfg.Data, name)
+			if err == nil && len(list) == 0 {
+				err = usagef("there is no secret at %s", f.ref)
+			}
+			return list, err
 		}
 		kept, err := secrets.Open(cfg.Data)
 		if err != nil {
-			return signing.Key{}, err
+			return nil, err
 		}
-		secret, _ = kept.Get(f.ref) // both are kept under the very names that refer to them
+		secret, _ = kept.Get(f.ref) // named secrets are kept under the very names that refer to them
 	default:
-		return signing.Key{}, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
+		return nil, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
 	}
 	if secret == "" {
-		return signing.Key{}, usagef("there is no secret at %s", f.ref)
+		return nil, usagef("there is no secret at %s", f.ref)
 	}
-	return signing.HMACKey([]byte(secret)), nil
+	return []signing.Key{signing.HMACKey([]byte(secret))}, nil
 }
 
 // verdict prints what is bound and whether the signature holds.

@@ -42,23 +42,24 @@ var ErrWithdrawn = errors.New("not sent")
 type Store interface {
 	// OwedDue leaves out pushes to the hosts in except.
 	OwedDue(ctx context.Context, now time.Time, except []string, limit int) (due []inbox.Owed, next time.Time, err error)
+	// Owed returns one push as it stands now; inbox.ErrNotFound.
+	Owed(ctx context.Context, id int64) (inbox.Owed, error)
 	Attempted(ctx context.Context, o inbox.Owed, a inbox.Attempt) error
-	Item(ctx context.Context, id string) (inbox.Item, error)
 }
 
 // Config is what a Queue needs.
 type Config struct {
 	Store Store
 	// Push makes one attempt's request. Errors that wrap ErrWithdrawn end the push.
-	Push func(ctx context.Context, it inbox.Item, owed inbox.Owed, now time.Time) (*http.Request, error)
-	// Approved says whether the operator approved this host for this agent.
-	Approved func(ctx context.Context, agent, host string) (bool, error)
+	Push func(ctx context.Context, owed inbox.Owed, now time.Time) (*http.Request, error)
+	// Approved says whether the operator approved the push's host for its agent.
+	Approved func(ctx context.Context, owed inbox.Owed) (bool, error)
 	// AllowLoopback says whether approved hosts on this machine may be reached at present.
 	AllowLoopback func() bool
 	// Delivered is told of a push that was received.
-	Delivered func(ctx context.Context, itemID string) error
-	// Changed is told that a push of this item moved.
-	Changed func(itemID string)
+	Delivered func(ctx context.Context, owed inbox.Owed) error
+	// Changed is told of a push that moved.
+	Changed func(owed inbox.Owed)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -118,7 +119,7 @@ func (q *Queue) Run(ctx context.Context) error {
 				<-slots
 				q.leave(o)
 				if err != nil && ctx.Err() == nil {
-					q.Log.Error("push", "item", o.ItemID, "err", err)
+					q.Log.Error("push", "item", o.ItemID+o.EntryKey, "err", err)
 					q.Wake() // for the host's others
 					select {
 					case <-time.After(afterError): // still busy: what fails for a reason of ours is not hurled at the receiver
@@ -186,17 +187,21 @@ func (q *Queue) end(o inbox.Owed) {
 
 // attempt tries one push once and records what came of it.
 func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
-	approved, err := q.Approved(ctx, o.Agent, o.Host)
+	// Read again now that nobody else attempts it: the list that named it may be older than its last attempt.
+	o, err := q.Store.Owed(ctx, o.ID)
+	if errors.Is(err, inbox.ErrNotFound) || (err == nil && (o.State != inbox.OwedPending || o.NextAt.After(q.Now()))) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	approved, err := q.Approved(ctx, o)
 	if err != nil {
 		return err
 	}
 	loopback := IsLoopbackURL(o.URL)
 	if !approved {
 		return q.await(ctx, o)
-	}
-	it, err := q.Store.Item(ctx, o.ItemID)
-	if err != nil {
-		return err
 	}
 	start := q.Now()
 	a := inbox.Attempt{N: o.Attempts + 1, At: start}
@@ -206,7 +211,7 @@ func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
 	} else if loopback && !q.AllowLoopback() {
 		a.Err = "callbacks to this machine are switched off (callbacks.allow_loopback)"
 	} else {
-		a.Status, a.Snippet, err = q.send(ctx, it, o, loopback, start)
+		a.Status, a.Snippet, err = q.send(ctx, o, loopback, start)
 		if ctx.Err() != nil {
 			return nil // the hub is stopping: this attempt does not count, the push stays due
 		}
@@ -222,14 +227,14 @@ func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
 	// First that the submitter has it, then that nothing more is owed: a stop in between repeats the push, which the
 	// submitter knows by its resolution id, and never forgets it.
 	if o.State == inbox.OwedDone {
-		if err := q.Delivered(ctx, o.ItemID); err != nil {
+		if err := q.Delivered(ctx, o); err != nil {
 			return err
 		}
 	}
 	if err := q.Store.Attempted(ctx, o, a); err != nil {
 		return err
 	}
-	q.Changed(o.ItemID)
+	q.Changed(o)
 	return nil
 }
 
@@ -240,12 +245,12 @@ func (q *Queue) await(ctx context.Context, o inbox.Owed) error {
 		return err
 	}
 	// Approving makes what waits due. Should it have come just before this began to wait, that is done here.
-	approved, err := q.Approved(ctx, o.Agent, o.Host)
+	approved, err := q.Approved(ctx, o)
 	if err == nil && approved {
 		o.State = inbox.OwedPending
 		err = q.Store.Attempted(ctx, o, inbox.Attempt{})
 	}
-	q.Changed(o.ItemID)
+	q.Changed(o)
 	return err
 }
 
@@ -266,8 +271,8 @@ func after(n int, a inbox.Attempt, now time.Time) (inbox.OwedState, time.Time) {
 	return inbox.OwedPending, now.Add(d)
 }
 
-func (q *Queue) send(ctx context.Context, it inbox.Item, o inbox.Owed, loopback bool, now time.Time) (int, string, error) {
-	req, err := q.Push(ctx, it, o, now)
+func (q *Queue) send(ctx context.Context, o inbox.Owed, loopback bool, now time.Time) (int, string, error) {
+	req, err := q.Push(ctx, o, now)
 	if err != nil {
 		return 0, "", err
 	}

@@ -74,8 +74,10 @@ func (l *ledger) Attempted(_ context.Context, o inbox.Owed, a inbox.Attempt) err
 	return nil
 }
 
-func (l *ledger) Item(_ context.Context, id string) (inbox.Item, error) {
-	return inbox.Item{ID: id}, nil
+func (l *ledger) Owed(_ context.Context, id int64) (inbox.Owed, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.owed[id], nil
 }
 
 func (l *ledger) state(id int64) (inbox.OwedState, []inbox.Attempt) {
@@ -97,7 +99,7 @@ func line(l *ledger, f func(o int64, r *http.Request) (*http.Response, error)) (
 	delivered := &[]string{}
 	var mu sync.Mutex
 	q := New(Config{Store: l, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Push: func(ctx context.Context, _ inbox.Item, o inbox.Owed, _ time.Time) (*http.Request, error) {
+		Push: func(ctx context.Context, o inbox.Owed, _ time.Time) (*http.Request, error) {
 			l.mu.Lock()
 			l.times[o.ID] = append(l.times[o.ID], time.Now())
 			l.mu.Unlock()
@@ -107,19 +109,19 @@ func line(l *ledger, f func(o int64, r *http.Request) (*http.Response, error)) (
 			}
 			return r, err
 		},
-		Approved: func(context.Context, string, string) (bool, error) {
+		Approved: func(context.Context, inbox.Owed) (bool, error) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return l.approved, nil
 		},
 		AllowLoopback: func() bool { return true },
-		Delivered: func(_ context.Context, id string) error {
+		Delivered: func(_ context.Context, o inbox.Owed) error {
 			mu.Lock()
 			defer mu.Unlock()
-			*delivered = append(*delivered, id)
+			*delivered = append(*delivered, o.ItemID)
 			return nil
 		},
-		Changed: func(string) {},
+		Changed: func(inbox.Owed) {},
 	})
 	q.client = func(bool) *http.Client {
 		return &http.Client{Timeout: requestTimeout, CheckRedirect: client(false).CheckRedirect, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -269,6 +271,33 @@ func TestSlowReceiverHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// staleLedger lists what was due a moment before it is asked.
+type staleLedger struct {
+	*ledger
+	before []inbox.Owed
+}
+
+func (l *staleLedger) OwedDue(ctx context.Context, now time.Time, except []string, limit int) ([]inbox.Owed, time.Time, error) {
+	due, next, err := l.ledger.OwedDue(ctx, now, except, limit)
+	due, l.before = append(l.before, due...), due
+	return due, next, err
+}
+
+// A push that was attempted while the list of what is due was being read is not attempted a second time.
+func TestStaleListSendsNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger()
+		l.owe(1, "https://bot.example/cb")
+		sent := 0
+		q, _ := line(l, func(int64, *http.Request) (*http.Response, error) { sent++; return answer(200) })
+		q.Store = &staleLedger{ledger: l}
+		run(t, q, time.Hour)
+		if state, attempts := l.state(1); sent != 1 || state != inbox.OwedDone || len(attempts) != 1 {
+			t.Errorf("sent %d times: %s %v", sent, state, attempts)
+		}
+	})
+}
+
 func TestWaitsForApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
@@ -289,7 +318,7 @@ func TestApprovalIsNotMissed(t *testing.T) {
 		l.owe(1, "https://bot.example/cb")
 		q, _ := line(l, func(int64, *http.Request) (*http.Response, error) { return answer(200) })
 		asked := 0
-		q.Approved = func(context.Context, string, string) (bool, error) { asked++; return asked > 1, nil }
+		q.Approved = func(context.Context, inbox.Owed) (bool, error) { asked++; return asked > 1, nil }
 		run(t, q, time.Hour)
 		if state, _ := l.state(1); state != inbox.OwedDone {
 			t.Errorf("%s", state)
@@ -331,7 +360,7 @@ func TestWithdrawnPushEnds(t *testing.T) {
 		l := newLedger()
 		l.owe(1, "https://bot.example/cb")
 		q, _ := line(l, nil)
-		q.Push = func(context.Context, inbox.Item, inbox.Owed, time.Time) (*http.Request, error) {
+		q.Push = func(context.Context, inbox.Owed, time.Time) (*http.Request, error) {
 			return nil, fmt.Errorf("%w: revoked", ErrWithdrawn)
 		}
 		run(t, q, time.Hour)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
+	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
@@ -173,6 +175,11 @@ func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		if json.Unmarshal(body.Webhook, ch.InboundWebhook) != nil {
 			return inbox.Invalid("/inbound_webhook", "must be a URL, or null")
 		}
+		if url := *ch.InboundWebhook; url != nil {
+			if _, err := delivery.CheckURL(*url); err != nil {
+				return inbox.Invalid("/inbound_webhook", "%s", err)
+			}
+		}
 	}
 	a, err := d.Fleet.SetPolicy(r.Context(), r.PathValue("id"), ch)
 	if err != nil {
@@ -264,10 +271,9 @@ func (d *Desk) pairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 }
 
 func pairingSecret(r *http.Request) (string, error) {
-	const scheme = "Bearer "
-	h := r.Header.Get("Authorization")
-	if len(h) <= len(scheme) {
+	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		return "", fleet.ErrUnknownToken
 	}
-	return h[len(scheme):], nil
+	return strings.TrimSpace(secret), nil
 }

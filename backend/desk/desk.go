@@ -21,7 +21,7 @@ type Store interface {
 	inbox.Store
 	Counts(ctx context.Context) (inbox.Counts, error)
 	Count(ctx context.Context, f inbox.Filter) (int, error)
-	MarkRead(ctx context.Context, box string) (n, rev int64, err error)
+	MarkRead(ctx context.Context, box string) (n int64, err error)
 	OwedOf(ctx context.Context, itemID string) (inbox.Owed, []inbox.Attempt, error)
 	OwedOfEntry(ctx context.Context, key string) (inbox.Owed, []inbox.Attempt, error)
 	// WaitingEntries is how many live entries wait for each address.

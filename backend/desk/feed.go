@@ -163,6 +163,9 @@ func (d *Desk) Changes(ctx context.Context) <-chan []byte {
 func (d *Desk) events(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead { // there is nothing to wait for
+		return nil
+	}
 	changes := d.Changes(r.Context())
 	if _, err := fmt.Fprint(w, "retry: 1000\n\n"); err != nil {
 		return nil // the page is gone

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
@@ -40,13 +41,25 @@ func (d *Desk) patchSettings(w http.ResponseWriter, r *http.Request, _ protocol.
 	return d.getSettings(w, r, protocol.Caller{})
 }
 
-// secretPrefix is where the operator's named secrets are kept among all.
-const secretPrefix = "secret:"
+// Where the operator's named secrets are kept among all, and which agents each is for.
+const (
+	SecretPrefix      = "secret:"
+	secretAgentPrefix = "secret-for:"
+)
+
+// SecretAgents returns the agents that a named secret is kept for; nil: for all of them.
+func SecretAgents(s interface{ Get(string) (string, bool) }, name string) []string {
+	list, ok := s.Get(secretAgentPrefix + name)
+	if !ok {
+		return nil
+	}
+	return strings.Split(list, "\n")
+}
 
 var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 func (d *Desk) listSecrets(w http.ResponseWriter, _ *http.Request, _ protocol.Caller) error {
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"names": d.Secrets.Names(secretPrefix)})
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"names": d.Secrets.Names(SecretPrefix)})
 }
 
 func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
@@ -55,10 +68,16 @@ func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		return inbox.Invalid("/name", "must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit")
 	}
 	body, err := decode[struct {
-		Value string `json:"value"`
+		Value  string   `json:"value"`
+		Agents []string `json:"agents"` // empty: any agent's callback may name it
 	}](r)
 	if err != nil {
 		return err
+	}
+	for _, id := range body.Agents {
+		if err := fleet.CheckID(id); err != nil {
+			return inbox.Invalid("/agents", "%q is not an agent id", id)
+		}
 	}
 	switch {
 	case body.Value == "":
@@ -66,7 +85,15 @@ func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	case len(body.Value) > 4096 || strings.ContainsAny(body.Value, "\r\n\x00"):
 		return inbox.Invalid("/value", "must be one line of at most 4096 bytes")
 	}
-	if err := d.Secrets.Set(secretPrefix+name, body.Value); err != nil {
+	// In the order in which no value is ever open to more agents than it should be.
+	if len(body.Agents) > 0 {
+		if err = d.Secrets.Set(secretAgentPrefix+name, strings.Join(body.Agents, "\n")); err == nil {
+			err = d.Secrets.Set(SecretPrefix+name, body.Value)
+		}
+	} else if err = d.Secrets.Set(SecretPrefix+name, body.Value); err == nil {
+		err = d.Secrets.Delete(secretAgentPrefix + name)
+	}
+	if err != nil {
 		return err
 	}
 	if err := d.Fleet.Note(r.Context(), "secret set", name); err != nil {
@@ -78,10 +105,10 @@ func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Call
 
 func (d *Desk) removeSecret(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	name := r.PathValue("name")
-	if !slices.Contains(d.Secrets.Names(secretPrefix), name) {
+	if !slices.Contains(d.Secrets.Names(SecretPrefix), name) {
 		return protocol.Errorf(http.StatusNotFound, "not_found", "there is no secret of that name")
 	}
-	if err := d.Secrets.Delete(secretPrefix + name); err != nil {
+	if err := errors.Join(d.Secrets.Delete(SecretPrefix+name), d.Secrets.Delete(secretAgentPrefix+name)); err != nil {
 		return err
 	}
 	if err := d.Fleet.Note(r.Context(), "secret removed", name); err != nil {
@@ -132,7 +159,7 @@ func (d *Desk) health(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		"pushes":   owed, "hosts_awaiting_approval": hosts,
 		"items":         map[string]int{"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done},
 		"notifications": map[string]any{"available": available, "reason": reason},
-		"secrets":       d.Secrets.Names(secretPrefix),
+		"secrets":       d.Secrets.Names(SecretPrefix),
 	})
 }
 

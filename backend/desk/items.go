@@ -209,7 +209,7 @@ func (d *Desk) markRead(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	if err != nil {
 		return err
 	}
-	n, _, err := d.Store.MarkRead(r.Context(), body.Box)
+	n, err := d.Store.MarkRead(r.Context(), body.Box)
 	if err != nil {
 		return err
 	}

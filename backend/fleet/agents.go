@@ -77,22 +77,16 @@ func (f *Fleet) add(ctx context.Context, id, alg string) (Credentials, error) {
 	})
 }
 
-// issue makes credentials that store writes down. The secret is kept first: should the rest fail, the one before it is
-// put back, because the agent still signs and is signed to with that.
+// issue makes credentials that store writes down. The secret is kept first, under the name of its token: should the
+// rest fail, or the hub die, it is one that nobody uses.
 func (f *Fleet) issue(id string, store func(Credentials) error) (Credentials, error) {
-	name := SigningSecretName(id)
-	before, had := f.Secrets.Get(name)
 	c := Credentials{AgentID: id, Token: "dbt_" + inbox.RandomName(), SigningSecret: "dbs_" + inbox.RandomName(), PublicKey: f.PublicKey}
+	name := SigningSecretName(id, HashToken(c.Token))
 	if err := f.Secrets.Set(name, c.SigningSecret); err != nil {
 		return Credentials{}, fmt.Errorf("signing secret: %w", err)
 	}
 	if err := store(c); err != nil {
-		if had {
-			err = errors.Join(err, f.Secrets.Set(name, before))
-		} else {
-			err = errors.Join(err, f.Secrets.Delete(name))
-		}
-		return Credentials{}, err
+		return Credentials{}, errors.Join(err, f.Secrets.Delete(name))
 	}
 	f.OnChange(id, false)
 	return c, nil
@@ -113,8 +107,8 @@ func (f *Fleet) rotate(ctx context.Context, id string) (Credentials, error) {
 	if !a.RevokedAt.IsZero() {
 		return Credentials{}, ErrUnknownAgent
 	}
+	now := f.Now()
 	return f.issue(id, func(c Credentials) error {
-		now := f.Now()
 		return f.Store.Rotate(ctx, id, HashToken(c.Token), now, now.Add(RotationOverlap), f.audit("agent rotated", id))
 	})
 }
@@ -177,7 +171,28 @@ func (f *Fleet) Authenticate(ctx context.Context, token string) (Agent, error) {
 	if token == "" {
 		return Agent{}, ErrUnknownToken
 	}
-	return f.Store.Authenticate(ctx, HashToken(token), f.Now())
+	hash := HashToken(token)
+	a, err := f.Store.Authenticate(ctx, hash, f.Now())
+	if err == nil && a.Newest && !a.Shown {
+		// Whoever shows the new token has the new secret too: from here on that one signs.
+		err = f.Store.SetShown(ctx, hash)
+	}
+	return a, err
+}
+
+// SigningSecret is what an agent is signed to with: the secret of its newest token that it has shown, or of the only
+// one. So after a rotation the old secret signs until the agent shows its new token, and for RotationOverlap at most,
+// and what is sent meanwhile can be verified (MA2H §9.2). Errors: ErrUnknownAgent when it has none.
+func (f *Fleet) SigningSecret(ctx context.Context, id string) (string, error) {
+	hash, err := f.Store.SigningCredential(ctx, id, f.Now())
+	if err != nil {
+		return "", err
+	}
+	secret, ok := f.Secrets.Get(SigningSecretName(id, hash))
+	if !ok {
+		return "", fmt.Errorf("the signing secret of %s is missing from the secrets file: rotate the agent", id)
+	}
+	return secret, nil
 }
 
 // PolicyChange is a partial policy: what is nil stays as it is.

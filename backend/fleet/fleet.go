@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type Agent struct {
 	LastSeen  time.Time // last authenticated pull; zero: never
 	// SessionSeen is the last activity in any session, kept when the sessions are forgotten; zero: never.
 	SessionSeen time.Time
+	// Newest says, of an agent that Authenticate returned, that it showed the newest of its tokens, Shown that it had
+	// done so before.
+	Newest, Shown bool
 	// Alg is the algorithm that signs what is pushed to it, hmac-sha256 or ed25519, unless a callback names a secret.
 	Alg    string
 	Policy Policy
@@ -72,6 +76,11 @@ type Store interface {
 	SetPolicy(ctx context.Context, id string, fn func(*Policy) error, audit Audit) (Agent, error)
 	// Authenticate returns the live agent that hash proves at now; ErrUnknownToken.
 	Authenticate(ctx context.Context, hash []byte, now time.Time) (Agent, error)
+	// SetShown records that the agent showed the token of this hash.
+	SetShown(ctx context.Context, hash []byte) error
+	// SigningCredential returns the hash of the token whose secret signs at now: the newest that was shown, or else the
+	// oldest that still works. ErrUnknownAgent.
+	SigningCredential(ctx context.Context, id string, now time.Time) ([]byte, error)
 	Agent(ctx context.Context, id string) (Agent, error)
 	Agents(ctx context.Context) ([]Agent, error)
 	SetSeen(ctx context.Context, seen map[string]time.Time) error
@@ -101,8 +110,10 @@ type Secrets interface {
 	Delete(name string) error
 }
 
-// SigningSecretName is where an agent's signing secret is kept among the Secrets.
-func SigningSecretName(agent string) string { return "agent:" + agent }
+// SigningSecretName is where the signing secret is kept that was given out with a token.
+func SigningSecretName(agent string, hash []byte) string {
+	return "agent:" + agent + ":" + hex.EncodeToString(hash[:8])
+}
 
 // reserved are the namespaces of peers that other protocols enrol by themselves.
 var reserved = []string{"acs/", "map/", "pi/", "acp/"}

@@ -11,6 +11,10 @@ import (
 //
 // Errors: ErrNotFound, ErrGone.
 func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Duration, since time.Time) (it Item, notModified bool, err error) {
+	// First whether it is the caller's at all: only an owner's waiting is anybody's news.
+	if _, err := in.Peek(ctx, id, agent); err != nil {
+		return Item{}, false, err
+	}
 	changed, stop := in.watchers.watch(id, wait > 0)
 	defer stop()
 	var first time.Time // when it last changed, as first read: an addressed notice never ends, it moves

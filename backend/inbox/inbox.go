@@ -74,6 +74,12 @@ func (in *Inbox) Submit(ctx context.Context, n New) (it Item, fresh bool, err er
 		in.OnDue()
 	}
 	in.watchers.publish(it)
+	// The policy may have changed between the look at it and the commit, where the change could not find this item yet.
+	if is, err := in.ForOperator(ctx, it); err == nil && is != it.ForOperator {
+		if err := in.Reclassify(ctx, it.Agent); err != nil {
+			in.Log.Error("who messages are for", "agent", it.Agent, "err", err) // it is stored: that is what its agent is told
+		}
+	}
 	return it, true, nil
 }
 
@@ -130,16 +136,27 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 	changed := true
 	it, err := in.Store.Apply(ctx, id, func(it Item) (Change, error) {
 		now := in.Now()
+		before := it
 		ch := in.DueChange(it, now)
-		var err error
-		if ch == nil {
-			var c Change
-			if c, err = fn(it, now); err != nil {
-				return Change{Item: it}, err
+		if ch == nil || !ch.Item.Terminal() {
+			// Nothing was due, or something that leaves the item open (a snooze): fn runs on what that made of it.
+			if ch != nil {
+				it = ch.Item
 			}
-			ch = &c
+			c, err := fn(it, now)
+			switch {
+			case err == errUnchanged && ch != nil:
+			case err != nil:
+				return Change{Item: it}, err
+			default:
+				if ch != nil && ch.Entry != (Entry{}) {
+					c.Earlier = append(c.Earlier, ch.Entry)
+				}
+				ch = &c
+			}
 		}
-		done, err = in.WithReply(it, *ch)
+		var err error
+		done, err = in.WithReply(before, *ch)
 		return done, err
 	})
 	if err == errUnchanged {

@@ -40,8 +40,10 @@ type Decision struct {
 type Change struct {
 	Item  Item
 	Entry Entry
-	Owed  *Owed // a reply to push, or nil
-	Hand  *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
+	// Earlier is what happened to the item just before, in the same transaction.
+	Earlier []Entry
+	Owed    *Owed // a reply to push, or nil
+	Hand    *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
 }
 
 // Apply returns the change that a decision by actor makes to it at now. It touches nothing. outcomeID is the fresh id

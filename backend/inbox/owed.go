@@ -16,6 +16,7 @@ type Owed struct {
 	Attempts int // made so far
 	Created  time.Time
 	NextAt   time.Time // when the next attempt is due; only while Pending
+	Round    int       // grows when somebody decides about it while an attempt may be under way
 }
 
 // OwedState is where a push stands.

@@ -15,7 +15,13 @@ type Changed struct {
 type watchers struct {
 	mu    sync.Mutex
 	byID  map[string]*watched
-	feeds map[chan Changed]struct{}
+	feeds map[*feed]struct{}
+}
+
+// feed is one follower of every change.
+type feed struct {
+	ch   chan Changed
+	lost bool // something did not fit since the last empty Changed
 }
 
 type watched struct {
@@ -79,12 +85,22 @@ func (w *watchers) publish(it Item) {
 	w.feed(Changed{ID: it.ID, Rev: it.Rev})
 }
 
-// feed hands c to every feed; a full one loses it and is told so by an empty Changed when it has room again.
+// feed hands c to every feed. One that is full loses it, and is told by an empty Changed, as soon as it has room, that
+// anything may have moved.
 func (w *watchers) feed(c Changed) {
-	for ch := range w.feeds {
+	for f := range w.feeds {
+		if f.lost {
+			select {
+			case f.ch <- Changed{}:
+				f.lost = false
+			default:
+				continue
+			}
+		}
 		select {
-		case ch <- c:
+		case f.ch <- c:
 		default:
+			f.lost = true
 		}
 	}
 }
@@ -97,24 +113,24 @@ func (in *Inbox) WaitingNow(id string) bool {
 	return x != nil && x.waiting > 0
 }
 
-// Feed follows every change until ctx ends. A reader that falls more than the buffer behind loses changes, so a feed
-// is a hint to look, never the truth.
+// Feed follows every change until ctx ends. An empty Changed says that anything may have moved: many items did, or the
+// reader fell behind and lost some.
 func (in *Inbox) Feed(ctx context.Context) <-chan Changed {
-	ch := make(chan Changed, 4096)
+	f := &feed{ch: make(chan Changed, 4096)}
 	w := &in.watchers
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.feeds == nil {
-		w.feeds = map[chan Changed]struct{}{}
+		w.feeds = map[*feed]struct{}{}
 	}
-	w.feeds[ch] = struct{}{}
+	w.feeds[f] = struct{}{}
 	context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.feeds, ch)
-		close(ch)
+		delete(w.feeds, f)
+		close(f.ch)
 	})
-	return ch
+	return f.ch
 }
 
 // Moved tells the feeds that an item moved otherwise than through the inbox (its push did); "" is many.

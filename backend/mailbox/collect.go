@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
 )
 
 // The errors of a session that is presented (MA2H §8.7.1, §16.3).
@@ -16,20 +17,27 @@ var (
 	ErrSessionStopped = errors.New("the operator closed this session: stop, and tell a person")
 )
 
-// present checks a session that agent presents and renews it: presenting it is its client's act.
-func present(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
-	s, err := tx.Session(session)
-	if err == nil && s.Agent != agent {
-		err = fleet.ErrUnknownSession // a foreign session looks like an unknown one
+// live returns agent's own session, which must not have ended.
+func (m *Mailbox) live(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
+	s, err := m.known(tx, session)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Agent != agent:
+		return s, fleet.ErrUnknownSession // a foreign session looks like an unknown one
+	case s.Live(now):
+		return s, nil
+	case s.ByOperator:
+		return s, ErrSessionStopped
 	}
+	return s, ErrSessionGone
+}
+
+// present checks a session that agent presents and renews it: presenting it is its client's act.
+func (m *Mailbox) present(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
+	s, err := m.live(tx, agent, session, now)
 	if err != nil {
 		return s, err
-	}
-	if !s.Live(now) {
-		if s.ByOperator {
-			return s, ErrSessionStopped
-		}
-		return s, ErrSessionGone
 	}
 	s = s.Renew(now)
 	if err := tx.PutSession(s); err != nil {
@@ -82,16 +90,11 @@ func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, r
 			return err // nobody is there to take it
 		}
 		if session != "" {
-			s, err := tx.Session(session)
+			check := m.live
 			if renew {
-				s, err = present(tx, agent, session, now)
-			} else if err == nil && !s.Live(now) {
-				err = ErrSessionGone
-				if s.ByOperator {
-					err = ErrSessionStopped
-				}
+				check = m.present
 			}
-			if err != nil {
+			if _, err := check(tx, agent, session, now); err != nil {
 				return err
 			}
 		}
@@ -100,6 +103,20 @@ func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, r
 			return err
 		}
 		for _, e := range entries {
+			if e.Kind == Response {
+				// Its sender may have been told already that nobody ever collected the answer; that must stay true.
+				it, err := tx.Item(e.ItemID)
+				if err != nil {
+					return err
+				}
+				if it.Track.State == inbox.TrackExpired {
+					e.Live, e.State, e.EndedAt = false, Dropped, now
+					if err := tx.PutEntry(e); err != nil {
+						return err
+					}
+					continue
+				}
+			}
 			before := e
 			e = e.Claim(session, now.Add(m.Limits().Visibility), drained, now)
 			if err := tx.PutEntry(e); err != nil {
@@ -131,6 +148,7 @@ func (m *Mailbox) delivered(tx Tx, fx *effects, e Entry, now time.Time) error {
 		if !ok {
 			return nil
 		}
+		ch.Item.ChangedAt = now // a pull that asks what is new did not make this change itself
 		return m.putItem(tx, fx, it, ch)
 	case Directive:
 		fx.fleet = true
@@ -144,7 +162,7 @@ func (m *Mailbox) Ack(ctx context.Context, agent, session string, keys []string,
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
 		acked = 0
 		if session != "" {
-			if _, err := present(tx, agent, session, now); err != nil {
+			if _, err := m.present(tx, agent, session, now); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,8 @@ type Tx interface {
 	Authenticate(hash []byte, now time.Time) (fleet.Agent, error)
 
 	Enqueue(e Entry) error
+	// Owe records a directive that must be pushed.
+	Owe(o inbox.Owed) error
 	// Entry returns an entry of an agent's mailbox by its key; ErrNotFound.
 	Entry(agent, key string) (Entry, error)
 	PutEntry(e Entry) error
@@ -35,22 +37,26 @@ type Tx interface {
 	Claimable(agent, session string, now time.Time, limit int) ([]Entry, error)
 	// OfSession returns the live entries addressed to a session.
 	OfSession(session string) ([]Entry, error)
-	// Depth is how many live commands of one sender wait for one destination.
+	// Depth is how many live commands of one sender, in whichever session, wait for one destination.
 	Depth(from, to string) (int, error)
 
 	Insert(n inbox.New) (it inbox.Item, digest []byte, fresh bool, err error)
 	Item(id string) (inbox.Item, error)
 	PutItem(before inbox.Item, ch inbox.Change) (inbox.Item, error)
 
-	// Due returns the one thing that fell due first at or before now, but for the items in except; false: nothing did.
+	// Due returns the one thing that fell due first at or before now, passing over those with the given keys; false:
+	// nothing did.
 	Due(now time.Time, except []string) (Due, bool, error)
+	// Try runs fn so that its failure undoes what it wrote and leaves the rest of the transaction standing.
+	Try(fn func() error) error
 	// PurgeSessions forgets sessions that ended before t.
 	PurgeSessions(t time.Time) error
 	Audit(a fleet.Audit) error
 }
 
-// Due names one thing that fell due: exactly one of its members is set.
+// Due names one thing that fell due: exactly one of its members besides the key is set.
 type Due struct {
+	Key     string // the id of the session or item, or the key of the entry
 	Session string
 	Entry   *Entry
 	ItemID  string
@@ -71,6 +77,9 @@ type Store interface {
 	Directives(ctx context.Context, agent string, limit int) ([]Entry, error)
 	// NextVisible is when the next live entry that this drain may get becomes visible again; zero: none will.
 	NextVisible(ctx context.Context, agent, session string) (time.Time, error)
+	// PurgeMail forgets directives, receipts and notices between agents that ended before the given time, some at once,
+	// and returns the notices.
+	PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error)
 	// EntryOf returns the message entry of an item; ErrNotFound.
 	EntryOf(ctx context.Context, itemID string) (Entry, error)
 }
@@ -100,6 +109,8 @@ type Config struct {
 	Operator func() inbox.Actor
 	// Receipt writes the object of a receipt.
 	Receipt func(r ReceiptFacts) []byte
+	// Webhook is what a directive to an agent owes to the agent's webhook; nil: nothing.
+	Webhook func(a fleet.Agent, e Entry) *inbox.Owed
 	// OnChange is called after something about sessions, stops or directives changed.
 	OnChange func()
 	Log      *slog.Logger
@@ -120,7 +131,9 @@ type Mailbox struct {
 	Config
 	bells bells
 	due   chan struct{}
-	stuck stuck
+
+	mu    sync.Mutex
+	stuck map[string]bool // what fell due and could not be applied the last time
 }
 
 // New returns a Mailbox; Run runs its clock.
@@ -131,6 +144,7 @@ type effects struct {
 	changes []inbox.Change
 	bells   []string // agents whose mailbox has something new
 	fleet   bool     // sessions or directives moved
+	owes    bool     // something must be pushed
 }
 
 // do runs fn after everything that was due before now, and tells afterwards. What was due is applied for good even
@@ -169,6 +183,9 @@ func (m *Mailbox) tell(fx effects) {
 	if fx.fleet {
 		m.OnChange()
 	}
+	if fx.owes {
+		m.Inbox.OnOwed()
+	}
 	m.Wake()
 }
 
@@ -181,86 +198,76 @@ func (m *Mailbox) Settle(ctx context.Context) error {
 	return m.run(ctx, func(Tx, *effects, time.Time) error { return nil })
 }
 
+// settle applies what is due, first due first. One thing that cannot be applied keeps nothing else from it: it is
+// passed over, said in the log once, and tried again the next time.
 func (m *Mailbox) settle(tx Tx, fx *effects, now time.Time) error {
+	var failed []string
+	defer func() { m.nowStuck(failed) }()
 	for {
-		d, any, err := tx.Due(now, m.stuck.ids(now))
+		d, any, err := tx.Due(now, failed)
 		if err != nil || !any {
 			return err
 		}
-		switch {
-		case d.Session != "":
-			s, err := tx.Session(d.Session)
-			if err == nil {
-				err = m.endSession(tx, fx, s, s.Lapse())
-			}
-			if err != nil {
-				return err
-			}
-		case d.Entry != nil:
-			if err := m.endEntry(tx, fx, *d.Entry, d.Entry.Due()); err != nil {
-				return err
-			}
-		default:
-			it, err := tx.Item(d.ItemID)
-			if err != nil {
-				return err
-			}
-			if err := m.endItem(tx, fx, it, now); err != nil {
-				// What cannot be settled keeps nothing else from it.
-				m.Log.Error("an item that is due cannot be settled", "item", it.ID, "err", err)
-				m.stuck.add(it.ID, now)
+		before := *fx
+		err = tx.Try(func() error { return m.apply(tx, fx, d, now) })
+		if err != nil {
+			*fx = before
+			failed = append(failed, d.Key)
+			if !m.isStuck(d.Key) {
+				m.Log.Error("what fell due cannot be applied", "key", d.Key, "err", err)
 			}
 		}
 	}
 }
 
-func (m *Mailbox) endItem(tx Tx, fx *effects, it inbox.Item, now time.Time) error {
+func (m *Mailbox) apply(tx Tx, fx *effects, d Due, now time.Time) error {
+	switch {
+	case d.Session != "":
+		s, err := tx.Session(d.Session)
+		if err != nil {
+			return err
+		}
+		return m.endSession(tx, fx, s, s.Lapse())
+	case d.Entry != nil:
+		return m.endEntry(tx, fx, *d.Entry, d.Entry.Due())
+	}
+	it, err := tx.Item(d.ItemID)
+	if err != nil {
+		return err
+	}
 	ch := m.Inbox.DueChange(it, now)
 	if ch == nil {
-		return errors.New("nothing is to be done")
+		return errors.New("it is due and nothing is to be done")
 	}
-	done, err := m.Inbox.WithReply(it, *ch)
-	if err != nil {
-		return err // before anything is written
-	}
-	return m.putItem(tx, fx, it, done)
+	return m.putItem(tx, fx, it, *ch)
 }
 
-// stuck is the items that could not be settled, each left alone for a while. The zero value is ready.
-type stuck struct {
-	mu    sync.Mutex
-	until map[string]time.Time
+func (m *Mailbox) nowStuck(keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stuck = map[string]bool{}
+	for _, k := range keys {
+		m.stuck[k] = true
+	}
 }
 
-func (s *stuck) add(id string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.until == nil {
-		s.until = map[string]time.Time{}
-	}
-	s.until[id] = now.Add(10 * time.Second)
+func (m *Mailbox) isStuck(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stuck[key]
 }
 
-func (s *stuck) ids(now time.Time) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var ids []string
-	for id, until := range s.until {
-		if until.After(now) {
-			ids = append(ids, id)
-		} else {
-			delete(s.until, id)
-		}
-	}
-	return ids
+func (m *Mailbox) anyStuck() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.stuck) > 0
 }
 
 // putItem writes a change of an item with its reply, and what its end hands to a mailbox.
-func (m *Mailbox) putItem(tx Tx, fx *effects, before inbox.Item, ch inbox.Change) (err error) {
-	if ch.Item.Response == nil {
-		if ch, err = m.Inbox.WithReply(before, ch); err != nil {
-			return err
-		}
+func (m *Mailbox) putItem(tx Tx, fx *effects, before inbox.Item, ch inbox.Change) error {
+	ch, err := m.Inbox.WithReply(before, ch)
+	if err != nil {
+		return err
 	}
 	if ch.Item, err = tx.PutItem(before, ch); err != nil {
 		return err
@@ -303,7 +310,7 @@ func (m *Mailbox) endEntry(tx Tx, fx *effects, before, e Entry) error {
 	if e.Kind == Directive {
 		fx.fleet = true
 	}
-	if e.Kind != Message {
+	if e.Kind != Message || e.State == before.State { // what was delivered stays so when its own deadline takes it away
 		return nil
 	}
 	if err := m.track(tx, fx, e); err != nil {
@@ -322,12 +329,16 @@ func (m *Mailbox) track(tx Tx, fx *effects, e Entry) error {
 		return err
 	}
 	before, now := it, m.Now().UTC().Truncate(time.Millisecond)
+	at := now
+	if !e.EndedAt.IsZero() {
+		at = e.EndedAt
+	}
 	mb := e.Track()
 	it.Mailbox, it.ChangedAt = &mb, now
 	if it.Kind == inbox.Notice {
 		it.State = inbox.State(e.State) // its status is its mailbox track (MA2H §8.1)
 	}
-	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: now, Actor: "system:mailbox", Action: string(e.State), Note: e.Note}}
+	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: at, Actor: "system:mailbox", Action: string(e.State), Note: e.Note}}
 	if e.Undeliverable() && !it.Terminal() {
 		end, err := it.Apply(inbox.Decision{Verb: inbox.Undeliver}, inbox.Actor{Kind: inbox.System, ID: "undeliverable"}, inbox.NewOutcomeID(), e.EndedAt)
 		if err != nil {
@@ -391,8 +402,8 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		if err != nil {
 			m.Log.Error("what fell due", "err", err)
 		}
-		if now := m.Now(); err != nil || (!next.IsZero() && !next.After(now)) {
-			next = now.Add(time.Second) // what could not be done now is not tried without a pause
+		if err != nil || m.anyStuck() {
+			next = m.Now().Add(time.Second)
 		}
 		var timer <-chan time.Time
 		if !next.IsZero() {
@@ -404,10 +415,30 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		case <-m.due:
 		case <-timer:
 		case <-purge.C:
-			err := m.Store.Do(ctx, func(tx Tx) error { return tx.PurgeSessions(m.Now().Add(-m.Limits().TerminalRetention)) })
-			if err != nil && ctx.Err() == nil {
-				m.Log.Error("purge of sessions", "err", err)
+			if err := m.Purge(ctx); err != nil && ctx.Err() == nil {
+				m.Log.Error("purge of sessions and mail", "err", err)
 			}
+		}
+	}
+}
+
+// Purge forgets sessions, directives, receipts and notices between agents whose retention has ended; asks and tasks
+// take their mail with them when the inbox forgets them.
+func (m *Mailbox) Purge(ctx context.Context) error {
+	now, l := m.Now(), m.Limits()
+	if err := m.Store.Do(ctx, func(tx Tx) error { return tx.PurgeSessions(now.Add(-l.TerminalRetention)) }); err != nil {
+		return err
+	}
+	for {
+		items, more, err := m.Store.PurgeMail(ctx, now.Add(-l.Retention), 200)
+		if err != nil {
+			return err
+		}
+		for _, id := range items {
+			m.Inbox.Moved(id)
+		}
+		if !more {
+			return nil
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -29,10 +30,36 @@ func (m *Mailbox) Author(ctx context.Context, e Entry) (Entry, error) {
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) (err error) {
 		e.Kind = Directive
 		fx.fleet = true
-		e, err = m.enqueue(tx, fx, e, true, now)
-		return err
+		if e, err = m.enqueue(tx, fx, e, true, now); err != nil {
+			return err
+		}
+		a, err := tx.Agent(e.Agent)
+		if err != nil {
+			return err
+		}
+		if owed := m.Webhook(a, e); owed != nil {
+			fx.owes = true
+			return tx.Owe(*owed)
+		}
+		return nil
 	})
 	return e, err
+}
+
+// Webhooked records that a directive's push was received: it is delivered and stays to be drained until it is
+// acknowledged (MA2H §8.7).
+func (m *Mailbox) Webhooked(ctx context.Context, agent, key string) error {
+	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
+		e, err := tx.Entry(agent, key)
+		if errors.Is(err, ErrNotFound) || (err == nil && !e.Live) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		fx.fleet = true
+		return tx.PutEntry(e.Claim(e.ClaimedBy, e.InvisibleUntil, true, now))
+	})
 }
 
 // enqueue judges where a command goes and puts it there. sees says that the sender may know whether a session of the
@@ -50,9 +77,9 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 		return e, err
 	}
 	if session != "" {
-		s, err := tx.Session(session)
+		s, err := m.known(tx, session)
 		switch {
-		case errors.Is(err, fleet.ErrUnknownSession), err == nil && (s.Agent != agent || m.forgotten(s)):
+		case errors.Is(err, fleet.ErrUnknownSession), err == nil && s.Agent != agent:
 			return e, ErrUnknownDestination
 		case err != nil:
 			return e, err
@@ -63,7 +90,8 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 		}
 	}
 	l := m.Limits()
-	depth, err := tx.Depth(e.From, e.To)
+	sender, _, _ := strings.Cut(e.From, "#") // its sessions share what it has
+	depth, err := tx.Depth(sender, e.To)
 	if err != nil {
 		return e, err
 	}
@@ -78,13 +106,21 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 	return e, tx.Enqueue(e)
 }
 
+// Unfit is what speaks against a new message besides its session and its destination: what is told before the session
+// is looked at, and what after it. A retry of a message that was taken is not judged again.
+type Unfit struct{ Message, Callback error }
+
 // Submit stores a message that names the submitter's session, an agent as its destination, or both. e is nil for one
 // to the person. The message and its entry are written together or not at all; a repeated key finds the first message,
-// whatever has become of session and destination since (MA2H §8.1).
+// whatever has become of session and destination since (MA2H §8.1). unfit is what else speaks against a message that
+// is new.
 //
 // Errors: *inbox.ConflictError, ErrSessionStopped, ErrDestinationGone, ErrNotEnabled, ErrUnknownDestination,
 // *inbox.InvalidError for a session that is not the submitter's, *inbox.LimitError.
-func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.Item, err error) {
+func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit) (it inbox.Item, err error) {
+	if unfit != (Unfit{}) {
+		n.MaxOpen = 0 // it is found or refused, never kept: that there is no room is not the reason
+	}
 	agent, session := n.Item.Agent, n.Item.Content.Session
 	if n.Item.ForOperator, err = m.Inbox.ForOperator(ctx, n.Item); err != nil {
 		return it, err
@@ -92,14 +128,19 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 	var fresh bool
 	var first []byte
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		own, live, err := ownSession(tx, agent, session, now)
-		if err != nil {
-			return err
+		var named error // what is wrong with the session that the message names
+		if session != "" {
+			_, named = m.live(tx, agent, session, now)
 		}
-		if own && !live {
-			if s, err := tx.Session(session); err != nil || s.ByOperator {
-				return errors.Join(err, ErrSessionStopped)
-			}
+		switch {
+		case errors.Is(named, ErrSessionStopped):
+			return named // before anything else, a retry's look for its first message included
+		case errors.Is(named, fleet.ErrUnknownSession):
+			named = inbox.Invalid("/agent/session", "no such session of this agent")
+		case errors.Is(named, ErrSessionGone):
+			named = ErrDestinationGone
+		case named != nil:
+			return named
 		}
 		if it, first, fresh, err = tx.Insert(n); err != nil {
 			return err
@@ -107,8 +148,8 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 		if !fresh && string(first) != string(n.Digest) {
 			return &inbox.ConflictError{Item: it}
 		}
-		if live {
-			if _, err := present(tx, agent, session, now); err != nil {
+		if session != "" && named == nil {
+			if _, err := m.present(tx, agent, session, now); err != nil {
 				return err
 			}
 			fx.fleet = true
@@ -117,10 +158,12 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry) (it inbox.I
 			return nil
 		}
 		switch {
-		case session != "" && !own:
-			return inbox.Invalid("/agent/session", "no such session of this agent")
-		case session != "" && !live:
-			return ErrDestinationGone
+		case unfit.Message != nil:
+			return unfit.Message
+		case named != nil:
+			return named
+		case unfit.Callback != nil:
+			return unfit.Callback
 		case e == nil:
 			fx.changes = append(fx.changes, inbox.Change{Item: it})
 			return nil
@@ -157,21 +200,10 @@ func (m *Mailbox) address(tx Tx, fx *effects, it inbox.Item, e Entry, now time.T
 	return nil
 }
 
-func ownSession(tx Tx, agent, session string, now time.Time) (own, live bool, err error) {
-	if session == "" {
-		return false, false, nil
-	}
-	s, err := tx.Session(session)
-	if errors.Is(err, fleet.ErrUnknownSession) {
-		return false, false, nil
-	}
-	return s.Agent == agent, s.Agent == agent && s.Live(now), err
-}
-
 // renew renews agent's live session as far as there is one.
 func (m *Mailbox) renew(ctx context.Context, agent, session string) {
 	err := m.do(ctx, func(tx Tx, _ *effects, now time.Time) error {
-		_, err := present(tx, agent, session, now)
+		_, err := m.present(tx, agent, session, now)
 		return err
 	})
 	if err != nil && !errors.Is(err, fleet.ErrUnknownSession) && !errors.Is(err, ErrSessionGone) && !errors.Is(err, ErrSessionStopped) && ctx.Err() == nil {
@@ -183,7 +215,7 @@ func (m *Mailbox) renew(ctx context.Context, agent, session string) {
 // Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped.
 func (m *Mailbox) Present(ctx context.Context, agent, session string) error {
 	return m.do(ctx, func(tx Tx, _ *effects, now time.Time) error {
-		_, err := present(tx, agent, session, now)
+		_, err := m.present(tx, agent, session, now)
 		return err
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -19,8 +20,10 @@ const defaultTTL = 15 * time.Minute
 // Register opens a session for the agent that hash proves. Who asks, whether it is stopped and whether there is room
 // are read in the transaction that writes the session, so that nothing can slip in between (MA2H §16.4.1).
 //
-// Errors: fleet.ErrUnknownToken, ErrStopped, *inbox.LimitError.
-func (m *Mailbox) Register(ctx context.Context, hash []byte, about fleet.SessionAbout, ttl time.Duration) (s fleet.Session, err error) {
+// unfit is what is wrong with what it says of itself, or nil: an agent that is stopped is told of that first.
+//
+// Errors: fleet.ErrUnknownToken, ErrStopped, unfit, *inbox.InvalidError, *inbox.LimitError.
+func (m *Mailbox) Register(ctx context.Context, hash []byte, about fleet.SessionAbout, ttl time.Duration, unfit error) (s fleet.Session, err error) {
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
 		a, err := tx.Authenticate(hash, now)
 		if err != nil {
@@ -30,8 +33,13 @@ func (m *Mailbox) Register(ctx context.Context, hash []byte, about fleet.Session
 		if err != nil {
 			return err
 		}
-		if stopped {
+		switch {
+		case stopped:
 			return ErrStopped
+		case strings.Contains(a.ID, "#"): // enrolled before such ids were refused: its sessions could not be addressed
+			return inbox.Invalid("/agent_id", `an agent whose id contains "#" cannot have sessions`)
+		case unfit != nil:
+			return unfit
 		}
 		live, err := tx.LiveSessions(a.ID)
 		if err != nil {
@@ -83,13 +91,22 @@ func (m *Mailbox) forgotten(s fleet.Session) bool {
 	return s.State != fleet.SessionActive && m.Now().After(s.ClosedAt.Add(m.Limits().TerminalRetention))
 }
 
+// known returns a session inside a transaction; fleet.ErrUnknownSession, also when its retention has ended.
+func (m *Mailbox) known(tx Tx, id string) (fleet.Session, error) {
+	s, err := tx.Session(id)
+	if err == nil && m.forgotten(s) {
+		return fleet.Session{}, fleet.ErrUnknownSession
+	}
+	return s, err
+}
+
 // Close ends agent's own session; one that has ended comes back unchanged. fleet.ErrUnknownSession for any other's.
 func (m *Mailbox) Close(ctx context.Context, agent, id string) (s fleet.Session, err error) {
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		if s, err = tx.Session(id); err != nil {
+		if s, err = m.known(tx, id); err != nil {
 			return err
 		}
-		if s.Agent != agent || m.forgotten(s) {
+		if s.Agent != agent {
 			return fleet.ErrUnknownSession
 		}
 		before := s
@@ -103,11 +120,8 @@ func (m *Mailbox) Close(ctx context.Context, agent, id string) (s fleet.Session,
 // §16.4, §16.4.1). It is on record.
 func (m *Mailbox) Kill(ctx context.Context, id string) (s fleet.Session, err error) {
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		if s, err = tx.Session(id); err != nil {
+		if s, err = m.known(tx, id); err != nil {
 			return err
-		}
-		if m.forgotten(s) {
-			return fleet.ErrUnknownSession
 		}
 		before := s
 		s = s.Close(now, true)

@@ -13,15 +13,15 @@ const maxMargin = 5 * time.Second
 // nothing more: only a drain or an acknowledgment proves that it arrived. Connecting renews the session once; the open
 // stream renews nothing.
 //
-// send is called for each entry, alive whenever nothing came for a while; an error of either ends the stream.
+// ready is called once with how long this hold is. send is called for each entry, alive whenever nothing came for a while; an error of either ends the stream.
 // Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped before anything is sent.
-func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(), send func(Entry) error, alive func() error) error {
+func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(hold time.Duration), send func(Entry) error, alive func() error) error {
 	next, stop := m.bells.wait(agent)
 	defer stop()
 	l := m.Limits()
 	var hold time.Duration
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		s, err := present(tx, agent, session, now)
+		s, err := m.present(tx, agent, session, now)
 		left := s.LeaseEnd.Sub(now)
 		margin := min(max(left/4, time.Millisecond), maxMargin)
 		hold = min(l.StreamHold, left-margin)
@@ -31,9 +31,9 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 	if err != nil {
 		return err
 	}
-	ready()
-	end := time.NewTimer(hold)
-	defer end.Stop()
+	ready(hold)
+	over, end := context.WithTimeout(ctx, hold)
+	defer end()
 	pulse := time.NewTicker(15 * time.Second)
 	defer pulse.Stop()
 	for {
@@ -43,8 +43,11 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 			return nil // the session ended, or the client went away: a clean end is all there is to say
 		}
 		for _, e := range entries {
+			if over.Err() != nil {
+				return nil // however much there is: what is left becomes visible again
+			}
 			if err := send(e); err != nil {
-				return nil // a dead socket changes nothing: what it had becomes visible again
+				return nil // a dead socket changes nothing either
 			}
 		}
 		if len(entries) == l.MaxBatch {
@@ -65,9 +68,7 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 			if err := alive(); err != nil {
 				return nil
 			}
-		case <-end.C:
-			return nil
-		case <-ctx.Done():
+		case <-over.Done():
 			return nil
 		}
 	}

@@ -43,6 +43,9 @@ func Open(dir string) (*File, error) {
 	if err := json.Unmarshal(raw, &f.values); err != nil {
 		return nil, fmt.Errorf("secrets: %s is damaged: %w", f.path, err)
 	}
+	if f.values == nil { // the file says null
+		f.values = map[string]string{}
+	}
 	return f, nil
 }
 
@@ -52,6 +55,18 @@ func (f *File) Get(name string) (string, bool) {
 	defer f.mu.RUnlock()
 	v, ok := f.values[name]
 	return v, ok
+}
+
+// Of returns the values of all secrets whose names begin with prefix, in the order of their names: an agent has several
+// signing secrets while one takes the place of another.
+func (f *File) Of(prefix string) []string {
+	var values []string
+	for _, name := range f.Names(prefix) {
+		if v, ok := f.Get(prefix + name); ok {
+			values = append(values, v)
+		}
+	}
+	return values
 }
 
 // Set stores a secret; it is on disk when Set returns.

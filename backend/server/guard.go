@@ -87,7 +87,7 @@ func (s *Server) authorize(r *http.Request, a protocol.Access) (protocol.Caller,
 	switch {
 	case ok && s.isOperatorToken(token), !ok && s.hasCookie(r):
 		if a == protocol.AgentOnly {
-			return protocol.Caller{}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for agents: the operator cannot act as one")
+			return protocol.Caller{Operator: true}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for agents: the operator cannot act as one")
 		}
 		return protocol.Caller{Operator: true}, nil
 	case a == protocol.OperatorOnly && !ok:
@@ -98,7 +98,7 @@ func (s *Server) authorize(r *http.Request, a protocol.Access) (protocol.Caller,
 		return protocol.Caller{}, err
 	}
 	if a == protocol.OperatorOnly {
-		return protocol.Caller{}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for the operator alone")
+		return protocol.Caller{Agent: agent}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for the operator alone")
 	}
 	return protocol.Caller{Agent: agent, Token: token}, nil
 }
@@ -117,12 +117,19 @@ func bearer(r *http.Request) (string, bool) {
 }
 
 // deny leaves an audit line about a refused request, a few a second at the most.
-func (s *Server) deny(r *http.Request, err error) {
+func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
 	e := protocol.FromError(err)
 	if e == nil || !s.denials.Allow() {
 		return
 	}
-	line := fleet.Audit{At: s.Now(), Actor: "unknown", Action: "request refused", Target: fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), Result: e.Code}
+	actor := "unknown"
+	switch {
+	case c.Operator:
+		actor = "operator"
+	case c.Agent.ID != "":
+		actor = "agent:" + c.Agent.ID
+	}
+	line := fleet.Audit{At: s.Now(), Actor: actor, Action: "request refused", Target: fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), Result: e.Code}
 	if err := s.Fleet.Store.Audit(r.Context(), line); err != nil && r.Context().Err() == nil {
 		s.Log.Error("audit", "err", err)
 	}

@@ -128,14 +128,14 @@ func (s *Server) Local() http.Handler {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err := s.guard(r); err != nil {
-		s.deny(r, err)
+		s.deny(r, protocol.Caller{}, err)
 		s.fail(w, r, err)
 		return
 	}
 	s.dispatch(w, r, func(a protocol.Access) (protocol.Caller, error) {
 		c, err := s.authorize(r, a)
 		if err != nil {
-			s.deny(r, err)
+			s.deny(r, c, err)
 		}
 		return c, err
 	})

@@ -6,15 +6,17 @@ vi.mock('../src/lib/inbox.svelte', () => ({ inbox: {} }));
 import { address, parseAddress } from '../src/lib/address.svelte';
 import { askCurl } from '../src/lib/curl';
 import { ranked, score } from '../src/lib/palette';
+import { stateWord, trackName } from '../src/lib/itemwords';
 import { grouped } from '../src/lib/settingwords';
 import { snoozes } from '../src/lib/snooze';
 
 describe('address', () => {
   it('goes there and back', () => {
-    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }] as const) expect(parseAddress(address(place))).toEqual(place);
+    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }, { view: 'agents', id: 'a/b#é' }, { view: 'fleet', id: 'msg_1' }, { view: 'sent', id: null }] as const) expect(parseAddress(address(place))).toEqual(place);
   });
   it('takes no nonsense', () => {
     for (const hash of ['', '#ticket=x', '#/nowhere/1']) expect(parseAddress(hash)).toBeNull();
+    expect(parseAddress('#/sent/x')).toEqual({ view: 'sent', id: null });
     expect(parseAddress('#/needs/%E0%A4%A')).toEqual({ view: 'needs', id: null });
   });
 });
@@ -57,4 +59,13 @@ it('offers moments that are still to come', () => {
     expect(list.every((s) => s.at > now)).toBe(true);
     expect(new Set(list.map((s) => s.at)).size).toBe(list.length);
   }
+});
+
+it('has words of its own for what agents say to each other', () => {
+  expect(stateWord({ box: 'fleet', kind: 'notice', state: 'delivered' })).toBe('Notice, delivered');
+  expect(stateWord({ box: 'fleet', kind: 'notice', state: 'bounced' })).toBe('Notice, bounced');
+  expect(stateWord({ box: 'fleet', kind: 'question', state: 'open' })).toBe('Question to an agent');
+  expect(trackName({ box: 'fleet', state: 'cancelled' })).toBe('Cancelled');
+  expect(trackName({ box: 'done', state: 'cancelled' })).toBe('Withdrawn');
+  expect(stateWord({ box: 'notices', kind: 'notice', state: 'delivered' })).toBe('Notice');
 });

@@ -38,6 +38,7 @@ CREATE INDEX items_newest        ON items (box, ended_at DESC, n DESC) WHERE box
 CREATE INDEX items_due           ON items (due_at) WHERE due_at > 0;
 CREATE INDEX items_agent_open    ON items (agent) WHERE state = 'open';
 CREATE INDEX items_ended         ON items (ended_at) WHERE ended_at > 0;
+CREATE INDEX items_read          ON items (received_at) WHERE box = 'notices' AND is_read = 1;
 
 -- What is left of an item whose retention ended: enough to tell its submitter that it is gone.
 CREATE TABLE tombstones (
@@ -71,6 +72,7 @@ CREATE TABLE owed (
   attempts INTEGER NOT NULL,
   created  INTEGER NOT NULL,
   next_at  INTEGER NOT NULL,
+  round    INTEGER NOT NULL DEFAULT 0,    -- grows when somebody else decides about it: an attempt of an earlier round is late
   CHECK ((item IS NULL) <> (entry IS NULL))
 ) STRICT;
 CREATE INDEX owed_due ON owed (next_at) WHERE state = 'pending';
@@ -108,10 +110,11 @@ CREATE TABLE agents (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE credentials (
-  hash       BLOB PRIMARY KEY,
+  hash       BLOB PRIMARY KEY,            -- names the signing secret that was given out with it, too
   agent      TEXT NOT NULL REFERENCES agents (id),
   created_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL             -- 0: as long as it is the agent's current one
+  expires_at INTEGER NOT NULL,            -- 0: as long as it is the agent's current one
+  shown      INTEGER NOT NULL DEFAULT 0   -- whether its agent has shown it
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX credentials_agent ON credentials (agent);
 

@@ -40,6 +40,7 @@ func (b *Binding) capability(w http.ResponseWriter, _ *http.Request, _ protocol.
 			"retention_days":             s.Int(settings.RetentionDays),
 			"signature_algs":             algs,
 			"session_param":              true,
+			"webhook_supported":          true,
 		},
 		"ack":      map[string]any{"enabled": true},
 		"presence": map[string]any{"enabled": true, "freshness_seconds": s.Int(settings.Freshness)},

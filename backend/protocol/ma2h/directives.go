@@ -1,7 +1,10 @@
 package ma2h
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -50,7 +54,8 @@ func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		{Name: "created_at", Value: wire.Quote(inbox.FormatTime(now))},
 		{Name: "title", Value: wire.Quote(body.Title)},
 	}
-	for _, name := range []string{"body", "priority", "tags", "context", "expires_at", "sensitive"} {
+	// The last three are no directive's: they go along so that the schema refuses them, instead of being lost unsaid.
+	for _, name := range []string{"body", "priority", "tags", "context", "expires_at", "sensitive", "request", "action", "state"} {
 		if v, ok := wire.Get(raw, name); ok && string(v) != "null" {
 			m = append(m, wire.Member{Name: name, Value: v})
 		}
@@ -66,10 +71,9 @@ func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	if body.Body != nil && len(*body.Body) > MaxBodyBytes {
 		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
 	}
-	if len(body.Context) > 0 {
-		parts, err := wire.Elements(body.Context)
-		if err != nil || len(parts) > MaxContextParts || len(body.Context) > MaxContextParts*MaxPartBytes {
-			return inbox.Invalid("/context", "has more than %d parts, or is too large", MaxContextParts)
+	if len(body.Context) > 0 && string(body.Context) != "null" {
+		if err := checkParts(body.Context); err != nil {
+			return err
 		}
 	}
 	if body.ExpiresAt != nil {
@@ -126,6 +130,30 @@ func directiveForm(e mailbox.Entry) []byte {
 		stamp("expired_at", e.EndedAt)
 	}
 	return wire.Compose(append(members, wire.Member{Name: "delivery", Value: wire.Compose(d)}))
+}
+
+// PushDirective is one attempt's request to an agent's webhook: the bare directive, signed afresh (MA2H §8.7, §9.7).
+func (b *Binding) PushDirective(ctx context.Context, e mailbox.Entry, owed inbox.Owed, now time.Time) (*http.Request, error) {
+	key, err := b.SigningKey(ctx, e.Agent)
+	if err != nil {
+		return nil, err
+	}
+	s, err := signing.DirectiveOf(e.Body)
+	if err != nil {
+		return nil, err
+	}
+	header, err := s.Sign(key, now.Unix(), "jti_"+inbox.RandomName())
+	if err != nil {
+		return nil, fmt.Errorf("signature: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, owed.URL, bytes.NewReader(e.Body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "Deskbell")
+	req.Header.Set(signing.HeaderName, header)
+	return req, nil
 }
 
 func number(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

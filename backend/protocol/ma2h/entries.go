@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
@@ -19,6 +21,9 @@ import (
 
 // drain answers GET /v1/inbox (MA2H §8.7): what the caller's own mailbox has, each entry signed afresh.
 func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if r.Method == http.MethodHead {
+		return headless()
+	}
 	ctx, q := r.Context(), r.URL.Query()
 	wait, _, err := pullQuery(q)
 	if err != nil {
@@ -28,26 +33,46 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 	if err != nil {
 		return err
 	}
-	b.Fleet.Seen(c.Agent.ID)
-	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, q.Get("session"), limit, wait)
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return err
+	if limit == 0 {
+		wait = 0 // nothing would end the wait
 	}
+	session, err := presented(q)
 	if err != nil {
 		return err
 	}
+	// Before anything is claimed: what cannot be signed does not travel, and what does not travel is not delivered.
+	key, err := b.SigningKey(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	b.Fleet.Seen(c.Agent.ID)
+	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	entries, err := b.Mailbox.Drain(ctx, c.Agent.ID, session, limit, wait)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
 	body := []byte(`{"messages":[`)
-	for i, e := range entries {
-		row, err := b.row(ctx, e)
+	for _, e := range entries {
+		row, err := b.row(key, e)
 		if err != nil {
-			return err
+			b.Log.Error("drain", "entry", e.Key, "err", err) // the others must not wait for it
+			continue
 		}
-		if i > 0 {
+		if body[len(body)-1] != '[' {
 			body = append(body, ',')
 		}
 		body = append(body, row...)
 	}
 	return protocol.WriteRaw(w, http.StatusOK, append(body, `]}`...))
+}
+
+// headless refuses a HEAD, which would claim what then does not travel.
+func headless() error {
+	return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: GET")
 }
 
 func (b *Binding) batch(q url.Values) (int, error) {
@@ -56,19 +81,27 @@ func (b *Binding) batch(q url.Values) (int, error) {
 	if v == "" {
 		return most, nil
 	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return 0, protocol.Errorf(http.StatusBadRequest, "validation_error", "max must be a whole number above zero")
+	n, err := strconv.ParseUint(v, 10, 31)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return most, nil
+	case err != nil:
+		return 0, protocol.Errorf(http.StatusBadRequest, "validation_error", "max must be a whole number, not negative")
 	}
-	return min(n, most), nil
+	return min(int(n), most), nil
+}
+
+// presented returns the session that a query presents; empty: none. One without a name is none that exists.
+func presented(q url.Values) (string, error) {
+	session := q.Get("session")
+	if session == "" && q.Has("session") {
+		return "", fleet.ErrUnknownSession
+	}
+	return session, nil
 }
 
 // row is one entry as it is handed out: its object and a detached signature with a fresh time and nonce.
-func (b *Binding) row(ctx context.Context, e mailbox.Entry) ([]byte, error) {
-	key, err := b.SigningKey(ctx, e.Agent)
-	if err != nil {
-		return nil, err
-	}
+func (b *Binding) row(key signing.Key, e mailbox.Entry) ([]byte, error) {
 	signed, err := signing.EntryOf(string(e.Kind), e.Body, e.To)
 	if err != nil {
 		return nil, fmt.Errorf("signature of %s: %w", e.Key, err)
@@ -100,34 +133,60 @@ func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	case len(body.Note) > inbox.MaxNote:
 		return inbox.Invalid("/note", "is longer than %d bytes", inbox.MaxNote)
 	}
-	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, r.URL.Query().Get("session"), *body.IDs, body.Note)
+	session, err := presented(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, session, *body.IDs, body.Note)
 	if err != nil {
 		return err
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]int{"acked": n})
 }
 
+// writeTime is how long one write of a stream may take.
+const writeTime = 10 * time.Second
+
 // stream answers GET /v1/inbox/stream (MA2H §8.7.2) with server-sent events, for one hold.
 func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	if r.Method == http.MethodHead {
+		return headless()
+	}
 	ctx, session := r.Context(), r.URL.Query().Get("session")
 	if session == "" {
 		return protocol.Errorf(http.StatusBadRequest, "validation_error", "a stream needs ?session=")
 	}
+	key, err := b.SigningKey(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
 	b.Fleet.Seen(c.Agent.ID)
+	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	out := http.NewResponseController(w)
+	var over time.Time                                                     // when the hold ends
+	defer func() { _ = out.SetWriteDeadline(time.Now().Add(writeTime)) }() // the end of the stream is written too
 	write := func(text string) error {
-		_ = out.SetWriteDeadline(time.Now().Add(10 * time.Second)) // not every writer has deadlines
+		until := time.Now().Add(writeTime)
+		if until.After(over) {
+			until = over // a client that does not read holds the stream no longer than one that does
+		}
+		_ = out.SetWriteDeadline(until) // not every writer has deadlines
 		if _, err := w.Write([]byte(text)); err != nil {
 			return err
 		}
 		return out.Flush()
 	}
-	ready := func() {
+	ready := func(hold time.Duration) {
+		over = time.Now().Add(hold)
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
 	}
 	return b.Mailbox.Stream(ctx, c.Agent.ID, session, ready, func(e mailbox.Entry) error {
-		row, err := b.row(ctx, e)
+		row, err := b.row(key, e)
 		if err != nil {
 			b.Log.Error("stream", "entry", e.Key, "err", err)
 			return err

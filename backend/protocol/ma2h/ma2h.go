@@ -3,6 +3,7 @@
 package ma2h
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -39,8 +40,8 @@ type Config struct {
 	Fleet    *fleet.Fleet
 	Schemas  *schemas.Set
 	Settings *settings.Settings
-	// Resolve finds the secret a callback names (env:NAME, secret:NAME, agent:signing); false: not bound.
-	Secret func(agent, ref string) (string, bool)
+	// Secret finds the secret a callback names (env:NAME, secret:NAME, agent:signing); false: not bound.
+	Secret func(ctx context.Context, agent, ref string) (string, bool)
 	// SigningKey signs what is pushed to an agent whose callback names no secret.
 	SigningKey SigningKeyFunc
 	// PublicKey is the hub's Ed25519 key, base64url.
@@ -92,6 +93,7 @@ func (b *Binding) Routes() []protocol.Route {
 		{Pattern: "GET /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.session},
 		{Pattern: "DELETE /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.closeSession},
 		{Pattern: "GET /v1/agents/{id}/presence", Access: protocol.AgentOrOperator, Handle: b.presence},
+		{Pattern: "GET /v1/agents/{path...}", Access: protocol.AgentOrOperator, Handle: b.presence}, // an id with a raw slash
 		{Pattern: "POST /v1/directives", Access: protocol.OperatorOnly, Handle: b.author, MaxBody: maxEnvelope},
 		{Pattern: "GET /v1/directives/{id}", Access: protocol.OperatorOnly, Handle: b.directive},
 	}

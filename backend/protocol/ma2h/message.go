@@ -3,6 +3,7 @@ package ma2h
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -62,6 +63,9 @@ func (b *Binding) get(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 func pullQuery(q url.Values) (wait time.Duration, since time.Time, err error) {
 	if v := q.Get("wait"); v != "" {
 		n, err := strconv.Atoi(v)
+		if errors.Is(err, strconv.ErrRange) { // as long as can be said, and clamped like any other
+			err = nil
+		}
 		if err != nil || n < 0 {
 			return 0, since, protocol.Errorf(http.StatusBadRequest, "validation_error", "wait must be a whole number of seconds, not negative")
 		}
@@ -87,6 +91,11 @@ var notForOperator = map[string]bool{"state": true, "client_ref": true, "protoco
 
 // submitterForm is the stored envelope, value for value as it was submitted, with what the hub knows of it.
 func submitterForm(it inbox.Item) []byte { return wire.Compose(form(it, nil)) }
+
+// listedForm is the same in an agent's own list: without the answer, which only a pull of the message itself hands out.
+func listedForm(it inbox.Item) []byte {
+	return wire.Compose(slices.DeleteFunc(form(it, nil), func(m wire.Member) bool { return m.Name == "response" || m.Name == "delivery" }))
+}
 
 // operatorForm is the same for the operator: without what is the submitter's own, with the protocol.
 func operatorForm(it inbox.Item) []byte {
@@ -179,7 +188,7 @@ func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	}
 	as := operatorForm
 	if !c.Operator {
-		f.Agent, f.Protocol, as = c.Agent.ID, Name, submitterForm
+		f.Agent, f.Protocol, as = c.Agent.ID, Name, listedForm
 	}
 	page, next, err := b.Inbox.List(r.Context(), f)
 	if err != nil {

@@ -115,7 +115,7 @@ func (b *Binding) Push(ctx context.Context, it inbox.Item, owed inbox.Owed, now 
 		if a.Scheme == "hmac" {
 			ref = a.SecretRef
 		}
-		secret, ok := b.Secret(it.Agent, ref)
+		secret, ok := b.Secret(ctx, it.Agent, ref)
 		if !ok {
 			return nil, fmt.Errorf("the secret %q that the callback names is not set any more", ref)
 		}

@@ -2,7 +2,10 @@ package ma2h
 
 import (
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -21,31 +24,33 @@ func (b *Binding) register(w http.ResponseWriter, r *http.Request, c protocol.Ca
 	if raw == nil {
 		raw = []byte(`{}`)
 	}
-	fields, err := b.Schemas.Validate("ma2h/session-register", raw)
-	if err != nil {
-		return err
-	}
-	if len(fields) > 0 {
-		e := schemaError(fields)
-		e.Status, e.Code = http.StatusUnprocessableEntity, "invalid_field"
-		return e
-	}
-	var body struct {
-		fleet.SessionAbout
-		TTL float64 `json:"ttl_seconds"`
-	}
-	if err := protocol.Unmarshal(raw, &body); err != nil {
-		return err
-	}
-	if len(raw) > 16<<10 {
-		return inbox.Invalid("", "a session may say at most 16 KiB about itself")
-	}
-	ttl := time.Duration(min(body.TTL, 1e9)) * time.Second
-	s, err := b.Mailbox.Register(r.Context(), fleet.HashToken(c.Token), body.SessionAbout, ttl)
+	about, ttl, unfit := b.registration(raw)
+	s, err := b.Mailbox.Register(r.Context(), fleet.HashToken(c.Token), about, ttl, unfit)
 	if err != nil {
 		return err
 	}
 	return protocol.WriteRaw(w, http.StatusCreated, sessionEnvelope(s, true))
+}
+
+// registration reads what a session says of itself and the lease it asks for; 0: none.
+func (b *Binding) registration(raw []byte) (fleet.SessionAbout, time.Duration, error) {
+	var body struct {
+		fleet.SessionAbout
+		TTL float64 `json:"ttl_seconds"`
+	}
+	fields, err := b.Schemas.Validate("ma2h/session-register", raw)
+	switch {
+	case err != nil:
+	case len(fields) > 0:
+		e := schemaError(fields)
+		e.Status, e.Code = http.StatusUnprocessableEntity, "invalid_field"
+		err = e
+	case len(raw) > 16<<10:
+		err = inbox.Invalid("", "a session may say at most 16 KiB about itself")
+	default:
+		err = protocol.Unmarshal(raw, &body)
+	}
+	return body.SessionAbout, time.Duration(min(body.TTL, 1e9)) * time.Second, err
 }
 
 // sessions answers GET /v1/sessions: one's own; everyone's for the operator, and for agents whom the operator lets
@@ -127,8 +132,8 @@ func sessionResource(s fleet.Session, own bool) []byte {
 	}
 	if s.About.Labels != nil {
 		var labels []wire.Member
-		for k, v := range s.About.Labels {
-			labels = append(labels, wire.Member{Name: k, Value: wire.Quote(v)})
+		for _, k := range slices.Sorted(maps.Keys(s.About.Labels)) {
+			labels = append(labels, wire.Member{Name: k, Value: wire.Quote(s.About.Labels[k])})
 		}
 		m = append(m, wire.Member{Name: "labels", Value: wire.Compose(labels)})
 	}
@@ -139,6 +144,12 @@ func sessionResource(s fleet.Session, own bool) []byte {
 // does not exist, reads as unknown.
 func (b *Binding) presence(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	id, window := r.PathValue("id"), b.Settings.Get().Seconds(settings.Freshness)
+	if id == "" {
+		var ok bool
+		if id, ok = strings.CutSuffix(r.PathValue("path"), "/presence"); !ok {
+			return protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path")
+		}
+	}
 	p := fleet.Presence{State: fleet.Unknown}
 	if c.Operator {
 		seen, err := b.Fleet.LastSeen(r.Context(), id)

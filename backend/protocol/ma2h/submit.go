@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -64,21 +65,20 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 		return inbox.Item{}, invalidShape("", err.Error())
 	}
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
-	if n.Item, err = b.item(raw, e, minor); err == nil {
-		err = b.admissible(e, n.Item)
+	var unfit mailbox.Unfit
+	n.Item, unfit.Message = b.item(raw, e, minor)
+	if unfit.Message == nil && !n.Item.ExpiresAt.IsZero() && !n.Item.ExpiresAt.After(n.Item.ReceivedAt) {
+		unfit.Message = inbox.Invalid("/expires_at", "must lie in the future")
 	}
-	var it inbox.Item
-	if err != nil {
-		// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
-		it, err = b.replay(ctx, agent, e.Key, digest, err)
-	} else {
-		expires := n.Item.ExpiresAt
-		if n.Item.Kind == inbox.Notice {
-			n.Item.ExpiresAt = time.Time{} // it ends the delivery of a notice, never its status (MA2H §4)
-		}
-		n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
-		it, err = b.store(ctx, raw, minor, n, expires)
+	if cb := e.callback(); cb != nil && cb.Mode == "push" {
+		unfit.Callback = b.checkCallback(ctx, e, cb)
 	}
+	expires := n.Item.ExpiresAt
+	if n.Item.Kind == inbox.Notice {
+		n.Item.ExpiresAt = time.Time{} // it ends the delivery of a notice, never its status (MA2H §4)
+	}
+	n.Entry = inbox.Entry{At: n.Item.ReceivedAt, Actor: "agent:" + agent, Action: "submitted"}
+	it, err := b.store(ctx, raw, minor, n, expires, unfit)
 	var conflict *inbox.ConflictError
 	if errors.As(err, &conflict) {
 		err = conflictError(conflict.Item.Original, raw)
@@ -87,21 +87,25 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 }
 
 // store writes an accepted message: to the person, or with its entry into another agent's mailbox.
-func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time) (inbox.Item, error) {
+func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time, unfit mailbox.Unfit) (inbox.Item, error) {
 	c := n.Item.Content
 	if c.To == "" && c.Session == "" {
+		if unfit != (mailbox.Unfit{}) {
+			// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
+			return b.replay(ctx, n, cmp.Or(unfit.Message, unfit.Callback))
+		}
 		it, _, err := b.Inbox.Submit(ctx, n)
 		return it, err
 	}
 	if c.To == "" {
-		return b.Mailbox.Submit(ctx, n, nil)
+		return b.Mailbox.Submit(ctx, n, nil, unfit)
 	}
 	e := mailbox.Entry{Key: n.Item.ID, From: mailbox.Address(n.Item.Agent, c.Session), To: c.To, ExpiresAt: expires}
 	var err error
 	if e.Body, err = entryForm(raw, e.Key, e.From, minor); err != nil {
 		return inbox.Item{}, fmt.Errorf("delivered form: %w", err)
 	}
-	return b.Mailbox.Submit(ctx, n, &e)
+	return b.Mailbox.Submit(ctx, n, &e, unfit)
 }
 
 // parse checks what of a message depends on nothing but itself and its sender.
@@ -130,31 +134,18 @@ func Check(set *schemas.Set, raw []byte) error {
 	return err
 }
 
-func (b *Binding) replay(ctx context.Context, agent, key string, digest []byte, refused error) (inbox.Item, error) {
-	if key == "" {
+func (b *Binding) replay(ctx context.Context, n inbox.New, refused error) (inbox.Item, error) {
+	if n.Key == "" {
 		return inbox.Item{}, refused
 	}
-	it, err := b.Inbox.Replay(ctx, Name, agent, key, digest)
+	it, err := b.Inbox.Replay(ctx, Name, n.Item.Agent, n.Key, n.Digest)
 	if errors.Is(err, inbox.ErrNotFound) {
 		return inbox.Item{}, refused
 	}
 	return it, err
 }
 
-// admissible is what depends on the moment and on the operator, after shape and sizes.
-func (b *Binding) admissible(e *envelope, it inbox.Item) error {
-	if !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(it.ReceivedAt) {
-		return inbox.Invalid("/expires_at", "must lie in the future")
-	}
-	if cb := e.callback(); cb != nil && cb.Mode == "push" {
-		if err := b.checkCallback(e, cb); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *Binding) checkCallback(e *envelope, cb *callback) error {
+func (b *Binding) checkCallback(ctx context.Context, e *envelope, cb *callback) error {
 	block := "/request"
 	if e.Action != nil {
 		block = "/action"
@@ -169,7 +160,7 @@ func (b *Binding) checkCallback(e *envelope, cb *callback) error {
 	if cb.Auth.Scheme != "hmac" {
 		ref, pointer = cb.Auth.TokenRef, block+"/callback/auth/token_ref"
 	}
-	if _, ok := b.Secret(e.Agent.ID, ref); !ok {
+	if _, ok := b.Secret(ctx, e.Agent.ID, ref); !ok {
 		return inbox.Invalid(pointer, "names no secret the operator has bound (env:NAME, secret:NAME or agent:signing)")
 	}
 	return nil
@@ -233,18 +224,23 @@ func checkSizes(raw []byte, e *envelope) error {
 	if len(e.Body) > MaxBodyBytes {
 		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
 	}
-	if len(e.Context) > MaxContextParts {
+	if len(e.Context) > 0 {
+		return checkParts(mustGet(raw, "context"))
+	}
+	return nil
+}
+
+func checkParts(context []byte) error {
+	parts, err := wire.Elements(context)
+	switch {
+	case err != nil:
+		return invalidShape("/context", err.Error())
+	case len(parts) > MaxContextParts:
 		return inbox.Invalid("/context", "has more than %d parts", MaxContextParts)
 	}
-	if len(e.Context) > 0 {
-		parts, err := wire.Elements(mustGet(raw, "context"))
-		if err != nil {
-			return invalidShape("/context", err.Error())
-		}
-		for i, p := range parts {
-			if len(p) > MaxPartBytes {
-				return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
-			}
+	for i, p := range parts {
+		if len(p) > MaxPartBytes {
+			return inbox.Invalid(fmt.Sprintf("/context/%d", i), "is larger than %d bytes", MaxPartBytes)
 		}
 	}
 	return nil
@@ -257,10 +253,10 @@ const (
 )
 
 // item maps a message to the inbox's words. The request it keeps is the effective one: what the declared minor
-// withholds is gone, what the protocol synthesizes is there.
-func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
+// withholds is gone, what the protocol synthesizes is there. It is whole even when something speaks against it.
+func (b *Binding) item(raw []byte, e *envelope, minor int) (it inbox.Item, unfit error) {
 	now := b.now()
-	it := inbox.Item{
+	it = inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, State: inbox.Open, Agent: e.Agent.ID, Title: e.Title,
 		Priority: inbox.ParsePriority(e.Priority), ReceivedAt: now, ChangedAt: now, Original: raw,
 		Content: inbox.Content{
@@ -271,9 +267,10 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 	if e.ExpiresAt != "" {
 		t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(e.ExpiresAt))
 		if err != nil {
-			return it, inbox.Invalid("/expires_at", "is not a time this hub can read (RFC 3339)")
+			unfit = inbox.Invalid("/expires_at", "is not a time this hub can read (RFC 3339)")
+		} else {
+			it.ExpiresAt = t.UTC().Truncate(time.Millisecond)
 		}
-		it.ExpiresAt = t.UTC().Truncate(time.Millisecond)
 	}
 	for _, p := range e.Context {
 		ip := inbox.Part{Text: p.Text, Data: p.Data}
@@ -303,7 +300,7 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (inbox.Item, error) {
 			it.State = inbox.Queued
 		}
 	}
-	return it, nil
+	return it, unfit
 }
 
 func (q *request) effective(minor int) *inbox.Request {

@@ -1,6 +1,7 @@
 // What each command does. Every one acts on the selected id, or on nothing.
 import { flushSync } from 'svelte';
 import { api, quit, Refused, type Marks } from './api';
+import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
@@ -17,11 +18,34 @@ export function go(view: View): void {
   ui.view = view;
   ui.pane = 'list';
   ui.overlay = null;
+  ui.agent = null;
+  ui.cameFrom = null;
   if (!isBox(view)) return;
   if (inbox.box !== view || inbox.searching || inbox.agent !== null) {
     reader.open(null);
-    void inbox.show({ box: view, q: '', scope: 'all', agent: null });
+    void inbox.show({ box: view, q: '', scope: view === 'fleet' ? 'fleet' : 'all', agent: null });
   } else void inbox.reload();
+}
+
+/** Goes to an agent's page; from an item, the way back leads to the item. */
+export function openAgent(id: string): void {
+  ui.cameFrom = isBox(ui.view) ? ui.view : null;
+  ui.view = 'agents';
+  ui.agent = id;
+  ui.overlay = null;
+}
+
+/** Back from an agent's page to where it was opened. */
+export function leaveAgent(): void {
+  const from = ui.agent;
+  ui.agent = null;
+  if (ui.cameFrom) {
+    ui.view = ui.cameFrom;
+    ui.cameFrom = null;
+    if (inbox.selectedId === null) { ui.pane = 'list'; focusList(); } else { ui.pane = 'item'; focusItem(); }
+    return;
+  }
+  setTimeout(() => [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].find((el) => el.dataset['stop'] === from)?.focus());
 }
 
 export function search(q: string): void {
@@ -30,15 +54,36 @@ export function search(q: string): void {
 }
 
 export function onlyAgent(agent: string | null): void {
-  if (!isBox(ui.view)) ui.view = inbox.box;
+  if (!isBox(ui.view)) {
+    ui.view = inbox.box;
+    ui.pane = 'list';
+  }
   reader.open(null);
   void inbox.show({ agent });
 }
 
+/** What one agent wrote to others. */
+export function betweenAgents(agent: string): void {
+  ui.view = 'fleet';
+  ui.pane = 'list';
+  reader.open(null);
+  void inbox.show({ box: 'fleet', q: '', scope: 'fleet', agent });
+}
+
 function move(step: number): void {
-  if (!isBox(ui.view)) return;
+  if (!isBox(ui.view)) return moveFocus(step);
   const row = inbox.neighbour(step);
   if (row && row.id !== inbox.selectedId) reader.open(row.id);
+}
+
+/** On a page, the same keys go from row to row. */
+function moveFocus(step: number): void {
+  const stops = [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].filter((el) => el.checkVisibility());
+  const active = document.activeElement;
+  const at = stops.findIndex((el) => el === active || (el.parentElement !== null && active !== null && active !== document.body && el.parentElement.contains(active)));
+  const next = stops[at < 0 ? (step > 0 ? 0 : stops.length - 1) : Math.max(0, Math.min(stops.length - 1, at + step))];
+  next?.focus();
+  next?.scrollIntoView({ block: 'nearest' });
 }
 
 function jump(end: 'first' | 'last'): void {
@@ -68,6 +113,12 @@ export async function putAway(id: string, marks: Marks): Promise<void> {
   if (inbox.rows.some((r) => r.id === id)) await inbox.reload(); // the hub says where it belongs now
   const gone = !inbox.rows.some((r) => r.id === id);
   if (gone && next !== undefined && inbox.selectedId === id) reader.open(next, true);
+}
+
+/** Says that an item left the list, and offers the way back. */
+function said(id: string, archived: boolean): void {
+  if (inbox.rows.some((r) => r.id === id)) return;
+  ui.toast(archived ? 'Put away in the archive.' : 'Back from the archive.', 'plain', { label: 'Undo', run: () => void mark(id, { archived: !archived }).then(() => inbox.reload()) });
 }
 
 /** The choices as their number keys see them. A task has one: complete. */
@@ -132,12 +183,13 @@ function back(): void {
     else active.blur();
     return;
   }
-  if (id !== null && drafts.of(id).editor !== null) {
+  if (isBox(ui.view) && id !== null && drafts.of(id).editor !== null) {
     drafts.of(id).editor = null;
     focusItem();
     return;
   }
   if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
+  if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) return search('');
   if (inbox.agent !== null) onlyAgent(null);
@@ -158,7 +210,8 @@ export function openItem(): void {
 }
 
 const views: Partial<Record<CommandId, View>> = {
-  'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-agents': 'agents', 'go-settings': 'settings',
+  'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
+  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-settings': 'settings',
 };
 
 export function run(id: CommandId, key = ''): void {
@@ -179,14 +232,18 @@ export function run(id: CommandId, key = ''): void {
     case 'send': if (decisions.sender?.id === selected) decisions.sender?.send(); return;
     case 'undo': { const last = decisions.held.at(-1); if (last) void decisions.undo(last.id); return; }
     case 'star': if (marks) void mark(marks.id, { starred: !marks.starred }); return;
-    case 'snooze': if (marks) ui.overlay = 'snooze'; return;
+    case 'snooze': if (marks && marks.box !== 'fleet') ui.overlay = 'snooze'; return;
     case 'archive':
+      if (marks?.box === 'fleet') return; // what agents say to each other is a record
       if (marks?.state === 'open') ui.toast('It is still open: answer it, or snooze it with z.');
-      else if (marks) void putAway(marks.id, { archived: !marks.archived });
+      else if (marks) void putAway(marks.id, { archived: !marks.archived }).then(() => said(marks.id, !marks.archived));
       return;
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
+    case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
     case 'search': {
+      const own = document.querySelector<HTMLInputElement>('main.page [data-filter] input');
+      if (own) return own.select();
       if (!isBox(ui.view)) go('needs');
       ui.pane = 'list';
       flushSync(); // the next key must already land in the field

@@ -1,14 +1,14 @@
-// The view and the item are in the address, so that a reload comes back to them: #/needs/msg_…
+// The view and what is open in it are in the address, so that a reload comes back to them: #/needs/msg_…, #/agents/NAME
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
-import { isBox, ui, type View } from './ui.svelte';
+import { isBox, isView, ui, type View } from './ui.svelte';
 
 export interface Place { view: View; id: string | null }
 
 export function parseAddress(hash: string): Place | null {
   const [, view = '', id] = hash.replace(/^#/, '').split('/');
-  if (!isBox(view) && view !== 'agents' && view !== 'settings') return null;
-  if (id === undefined || id === '' || !isBox(view)) return { view, id: null };
+  if (!isView(view)) return null;
+  if (id === undefined || id === '' || (!isBox(view) && view !== 'agents')) return { view, id: null };
   try {
     return { view, id: decodeURIComponent(id) };
   } catch {
@@ -23,8 +23,9 @@ export function address(place: Place): string {
 export function openFromAddress(): void {
   const place = parseAddress(location.hash);
   if (place) ui.view = place.view;
-  void inbox.show({ box: isBox(ui.view) ? ui.view : 'needs' });
-  if (place?.id) {
+  void inbox.show({ box: isBox(ui.view) ? ui.view : 'needs', scope: ui.view === 'fleet' ? 'fleet' : 'all' });
+  if (place?.view === 'agents') ui.agent = place.id;
+  else if (place?.id) {
     reader.open(place.id);
     ui.pane = 'item';
   }
@@ -34,7 +35,7 @@ export function openFromAddress(): void {
 export function keepAddress(): void {
   let first = true;
   $effect(() => {
-    const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : null });
+    const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : ui.view === 'agents' ? ui.agent : null });
     if (first) { first = false; return; }
     if (location.hash !== hash && !location.hash.startsWith('#ticket=')) history.replaceState(null, '', hash);
   });

@@ -1,7 +1,7 @@
 // The one file that knows whether this page is in the desktop window or in a browser.
 // Both fetch the same paths; live events and opening a link differ.
 import type {
-  AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Pairing, Row,
+  AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
 
 export interface Changed { rev: number; items?: string[]; topics?: string[] }
@@ -12,6 +12,7 @@ export interface ResolveBody {
 export interface Marks { read?: boolean; starred?: boolean; archived?: boolean; snoozed_until?: number | null }
 export interface ItemQuery { box?: Box; agent?: string; q?: string; limit?: number; cursor?: string }
 export interface ItemPage { rows: Row[]; next_cursor?: string; total: number }
+export interface DirectiveBody { to: string; title: string; body?: string; priority?: Priority; tags?: string[]; expires_at?: string }
 export type Settings = Record<string, unknown>;
 export type Policy = AgentView['policy'];
 
@@ -108,6 +109,12 @@ export const api = {
   setPolicy: (id: string, policy: Partial<Policy>) => call<{ agent_id: string; policy: Policy }>('PUT', `/v1/agents/${agent(id)}/policy`, policy),
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
+  fleet: () => call<{ agents: FleetAgent[] }>('GET', '/api/fleet'),
+  directives: (q: { agent?: string; limit?: number }) => call<{ directives: Directive[] }>('GET', `/api/directives${query(q)}`),
+  direct: (body: DirectiveBody) => call<{ id: string }>('POST', '/v1/directives', body),
+  closeSession: (id: string) => call<void>('DELETE', `/v1/sessions/${encodeURIComponent(id)}`),
+  stopAgent: (id: string) => call<{ sessions_closed: number }>('POST', `/v1/agents/${agent(id)}/stop`),
+  resumeAgent: (id: string) => call<void>('POST', `/v1/agents/${agent(id)}/resume`),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

@@ -85,7 +85,7 @@ class Decisions {
       const detail = await api.undo(id);
       this.forget(id);
       ui.view = detail.box;
-      if (inbox.box !== detail.box || inbox.searching) await inbox.show({ box: detail.box, q: '' });
+      if (inbox.box !== detail.box || inbox.searching) await inbox.show({ box: detail.box, q: '', scope: 'all' });
       else await inbox.reload();
       reader.open(id);
       ui.pane = 'item';

@@ -52,7 +52,7 @@ class Desk {
     const box = (await api.item(id).catch(() => null))?.box;
     if (box === undefined || inbox.selectedId !== id || (box === ui.view && !inbox.searching && inbox.agent === null)) return;
     ui.view = box;
-    await inbox.show({ box, q: '', scope: 'all', agent: null });
+    await inbox.show({ box, q: '', scope: box === 'fleet' ? 'fleet' : 'all', agent: null });
   }
 
   async connect(): Promise<void> {

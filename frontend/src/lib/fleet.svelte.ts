@@ -1,28 +1,64 @@
-// Agents and pairings, loaded when their page is open and again when the hub says that they changed.
+// Agents, their sessions, and pairings: loaded while somebody looks, and again when the hub says that they changed.
 import { api, Refused } from './api';
 import { desk } from './desk.svelte';
-import type { AgentCredentials, AgentView, Pairing } from './types';
+import type { AgentCredentials, FleetAgent, Pairing, Session } from './types';
 import { ui } from './ui.svelte';
 
+/** Presence fades without any event, so it is asked for again. */
+const PRESENCE_MS = 15_000;
+const PAUSE_MS = 250;
+
+/** A deliberate act that is asked about once more before it is done. */
+export type Act =
+  | { kind: 'close'; agent: FleetAgent; session: Session }
+  | { kind: 'stop' | 'rotate' | 'revoke'; agent: FleetAgent };
+
 class Fleet {
-  agents = $state.raw<AgentView[]>([]);
+  agents = $state.raw<FleetAgent[]>([]);
   pairings = $state.raw<Pairing[]>([]);
   loaded = $state(false);
   problem = $state('');
   /** Shown once after an agent was added or rotated; the hub keeps only hashes. */
   fresh = $state.raw<AgentCredentials | null>(null);
+  /** What the open confirmation is about. */
+  act = $state.raw<Act | null>(null);
 
-  async load(): Promise<void> {
+  private running: Promise<void> | null = null;
+  private next: Promise<void> | null = null;
+
+  find(id: string): FleetAgent | undefined {
+    return this.agents.find((a) => a.agent_id === id);
+  }
+
+  /** Loads everything; calls that come while one is under way share the one after it. */
+  load(): Promise<void> {
+    if (!this.running) {
+      this.running = this.fetch().finally(() => { this.running = null; });
+      return this.running;
+    }
+    this.next ??= this.running.then(() => new Promise((r) => setTimeout(r, PAUSE_MS))).then(() => {
+      this.next = null;
+      return this.load();
+    });
+    return this.next;
+  }
+
+  private async fetch(): Promise<void> {
     try {
-      const { agents, pairings } = await api.agents();
+      const [{ agents }, { pairings }] = await Promise.all([api.fleet(), api.agents()]);
       this.agents = agents;
       this.pairings = pairings;
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = e instanceof Refused ? e.message : 'The hub does not answer.';
+      this.problem = e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.';
       desk.noticed(e);
     }
+  }
+
+  ask(act: Act): void {
+    this.act = act;
+    ui.overlay = 'confirm';
   }
 
   /** Adds an agent; answers with what the hub has against it, '' when it is there. */
@@ -49,3 +85,15 @@ class Fleet {
 }
 
 export const fleet = new Fleet();
+
+/** Keeps the fleet current while the calling component is on screen. Call while it is being set up. */
+export function followFleet(): void {
+  $effect(() => {
+    void desk.agentsRev;
+    void fleet.load();
+  });
+  $effect(() => {
+    const timer = setInterval(() => { if (document.visibilityState === 'visible') void fleet.load(); }, PRESENCE_MS);
+    return () => clearInterval(timer);
+  });
+}

@@ -80,6 +80,7 @@ export const windowTitle = (needs: number): string => (needs > 0 ? `(${needs}) D
 const systemActors: Record<string, string> = {
   default_on_expire: 'the deadline, which applied the default',
   expired: 'the deadline',
+  mailbox: 'the hub',
   undeliverable: 'the hub, because it could not be delivered',
   'agent-gone': 'the agent, which stopped waiting',
 };

@@ -4,7 +4,8 @@ export type CommandId =
   | 'next' | 'prev' | 'open' | 'back' | 'first' | 'last'
   | 'choose' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
-  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-agents' | 'go-settings'
+  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-settings'
+  | 'message'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
 export type Group = 'Move' | 'Decide' | 'Item' | 'Go to' | 'Window';
@@ -24,13 +25,14 @@ export interface Command {
 }
 
 export const commands: readonly Command[] = [
-  { id: 'next', group: 'Move', label: 'Next item', keys: ['j', 'ArrowDown'], repeats: true },
-  { id: 'prev', group: 'Move', label: 'Previous item', keys: ['k', 'ArrowUp'], repeats: true },
+  { id: 'next', group: 'Move', label: 'Next item or row', keys: ['j', 'ArrowDown'], repeats: true },
+  { id: 'prev', group: 'Move', label: 'Previous item or row', keys: ['k', 'ArrowUp'], repeats: true },
   { id: 'first', group: 'Move', label: 'First item', keys: ['Home'] },
   { id: 'last', group: 'Move', label: 'Last item', keys: ['End'] },
   { id: 'open', group: 'Move', label: 'Read the item', keys: ['Enter'] },
   { id: 'back', group: 'Move', label: 'Back, close, cancel', keys: ['Escape'], whileTyping: true },
   { id: 'search', group: 'Move', label: 'Search', keys: ['/'] },
+  { id: 'message', group: 'Move', label: 'New message to an agent', keys: ['n'] },
 
   { id: 'choose', group: 'Decide', label: 'Answer with that choice', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
   { id: 'write', group: 'Decide', label: 'Write another answer', keys: ['w'] },
@@ -49,7 +51,10 @@ export const commands: readonly Command[] = [
   { id: 'go-waiting', group: 'Go to', label: 'Waiting', keys: ['g w'] },
   { id: 'go-notices', group: 'Go to', label: 'Notices', keys: ['g t'] },
   { id: 'go-done', group: 'Go to', label: 'Done', keys: ['g d'] },
-  { id: 'go-agents', group: 'Go to', label: 'Agents', keys: ['g a'] },
+  { id: 'go-archive', group: 'Go to', label: 'Archive', keys: ['g e'] },
+  { id: 'go-agents', group: 'Go to', label: 'Fleet: agents and their sessions', keys: ['g f', 'g a'] },
+  { id: 'go-sent', group: 'Go to', label: 'Sent messages', keys: ['g m'] },
+  { id: 'go-fleet', group: 'Go to', label: 'Between agents', keys: ['g b'] },
   { id: 'go-settings', group: 'Go to', label: 'Settings', keys: ['g s'] },
 
   { id: 'palette', group: 'Window', label: 'Command palette', keys: ['Mod+k'], whileTyping: true, overDialogs: true, noPalette: true },

@@ -1,7 +1,7 @@
 // What each setting of the hub is called and does. A key that is not here is shown plainly.
 
 export interface SettingWords { key: string; label: string; about: string; unit?: string }
-export interface SettingGroup { title: string; settings: SettingWords[] }
+export interface SettingGroup { title: string; about?: string; settings: SettingWords[] }
 
 export const settingGroups: readonly SettingGroup[] = [
   { title: 'You and your answers', settings: [
@@ -15,20 +15,24 @@ export const settingGroups: readonly SettingGroup[] = [
   ] },
   { title: 'Sending answers', settings: [
     { key: 'callbacks.allow_loopback', label: 'Callbacks to this machine', about: 'Answers may be sent to agents that listen on this computer, once their address is approved.' },
-    { key: 'inbound.visibility_timeout_seconds', label: 'Claim', about: 'A mailbox entry that was handed out and not acknowledged is offered again after this.', unit: 'seconds' },
-    { key: 'inbound.max_batch', label: 'Batch', about: 'The most mailbox entries that are handed out at once.', unit: 'entries' },
-    { key: 'inbound.stream_max_hold_seconds', label: 'Stream', about: 'The longest that one mailbox stream is held open.', unit: 'seconds' },
   ] },
-  { title: 'Presence and sessions', settings: [
-    { key: 'presence.freshness_seconds', label: 'Counts as online', about: 'For so long after its last call an agent is shown as online.', unit: 'seconds' },
-    { key: 'sessions.min_ttl_seconds', label: 'Shortest session', about: 'The shortest lease that a session may ask for.', unit: 'seconds' },
-    { key: 'sessions.max_ttl_seconds', label: 'Longest session', about: 'The longest lease that a session may ask for.', unit: 'seconds' },
-    { key: 'sessions.max_live_per_agent', label: 'Live sessions', about: 'The most sessions an agent may have at the same time.', unit: 'sessions' },
-    { key: 'sessions.terminal_retention_seconds', label: 'Remember ended sessions', about: 'An ended session can still be asked about for this long.', unit: 'seconds' },
-    { key: 'sessions.agent_list_visibility', label: 'Agents see each other', about: 'Agents may list the sessions of other agents.' },
+  { title: 'Between agents', about: 'Off: agents cannot write to each other through this hub. They still reach you, and you them.', settings: [
+    { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'On: agents may address each other here, where the receiver allows the sender. You can read all of it under Between agents.' },
   ] },
-  { title: 'Between agents', settings: [
-    { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'Agents may address each other through this hub. You see what they send.' },
+  { title: 'Presence', about: 'Whether an agent is shown as listening: it is while it was heard of lately.', settings: [
+    { key: 'presence.freshness_seconds', label: 'Counts as listening', about: 'For so long after it was last heard of.', unit: 'seconds' },
+  ] },
+  { title: 'Sessions', about: 'A session is one run of an agent with an address of its own. It lives on a lease that the agent renews by showing itself; when the lease runs out, what was still on its way to the session bounces.', settings: [
+    { key: 'sessions.min_ttl_seconds', label: 'Shortest lease', about: 'A session that asks for less gets this.', unit: 'seconds' },
+    { key: 'sessions.max_ttl_seconds', label: 'Longest lease', about: 'A session that asks for more gets this.', unit: 'seconds' },
+    { key: 'sessions.max_live_per_agent', label: 'Live sessions', about: 'The most that one agent may have at the same time.', unit: 'sessions' },
+    { key: 'sessions.terminal_retention_seconds', label: 'Remember ended sessions', about: 'For so long it is shown how a session ended.', unit: 'seconds' },
+    { key: 'sessions.agent_list_visibility', label: 'Agents see each other', about: 'On: every agent may list the sessions of all others. Off: each sees only its own.' },
+  ] },
+  { title: 'Mailboxes', about: 'What you and other agents write to an agent waits in its mailbox until the agent collects and acknowledges it.', settings: [
+    { key: 'inbound.visibility_timeout_seconds', label: 'Offer again', about: 'What was collected and not acknowledged within this is offered once more.', unit: 'seconds' },
+    { key: 'inbound.max_batch', label: 'At once', about: 'The most that is handed out in one go.', unit: 'messages' },
+    { key: 'inbound.stream_max_hold_seconds', label: 'Longest stream', about: 'After this an agent that follows its mailbox must connect again.', unit: 'seconds' },
   ] },
 ];
 
@@ -36,7 +40,7 @@ const known = new Set(settingGroups.flatMap((g) => g.settings.map((s) => s.key))
 
 /** The groups with only what the hub has, and the rest under its own keys. */
 export function grouped(settings: Record<string, unknown>): SettingGroup[] {
-  const groups = settingGroups.map((g) => ({ title: g.title, settings: g.settings.filter((s) => s.key in settings) })).filter((g) => g.settings.length > 0);
+  const groups = settingGroups.map((g) => ({ ...g, settings: g.settings.filter((s) => s.key in settings) })).filter((g) => g.settings.length > 0);
   const rest = Object.keys(settings).filter((k) => !known.has(k)).sort();
   if (rest.length) groups.push({ title: 'Other', settings: rest.map((key) => ({ key, label: key, about: '' })) });
   return groups;

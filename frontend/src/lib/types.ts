@@ -7,7 +7,8 @@ export interface Span { t: string; m?: string }
 export type Text = Span[];
 
 export type Kind = 'question' | 'task' | 'notice';
-export type State = 'open' | 'answered' | 'declined' | 'cancelled' | 'expired' | 'completed' | 'dismissed' | 'delivered';
+/** The last three are a notice between agents, which follows its mailbox track. */
+export type State = 'open' | 'answered' | 'declined' | 'cancelled' | 'expired' | 'completed' | 'dismissed' | 'delivered' | 'queued' | 'acknowledged' | 'bounced';
 export type Priority = 'low' | 'normal' | 'high' | 'urgent';
 export type Box = 'needs' | 'waiting' | 'notices' | 'done' | 'archive' | 'fleet';
 
@@ -110,7 +111,7 @@ export interface FleetAgent extends AgentView {
   presence: Presence;
   /** The operator's durable stop: no new session until it is lifted. */
   stopped?: { at: number; by: string };
-  /** Entries that wait for the agent, in whatever session. */
+  /** Entries that wait for the agent itself, to be read in whatever session; what waits for one session alone is counted there. */
   entries_waiting: number;
   sessions: Session[];
 }

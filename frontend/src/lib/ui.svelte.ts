@@ -1,17 +1,23 @@
 // What is on screen besides the data: the view, the pane with the focus, what lies on top.
 import type { Box } from './types';
 
-export type View = Box | 'agents' | 'settings';
-export type Overlay = 'help' | 'palette' | 'snooze' | null;
+export type View = Box | 'agents' | 'sent' | 'settings';
+export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | null;
 export interface Toast { id: number; text: string; tone: 'plain' | 'bad'; action?: { label: string; run: () => void } }
 
-export const isBox = (v: string): v is Box => v === 'needs' || v === 'waiting' || v === 'notices' || v === 'done';
+const boxes: readonly string[] = ['needs', 'waiting', 'notices', 'done', 'archive', 'fleet'] satisfies Box[];
+export const isBox = (v: string): v is Box => boxes.includes(v);
+export const isView = (v: string): v is View => isBox(v) || v === 'agents' || v === 'sent' || v === 'settings';
 
 class UI {
   view = $state<View>('needs');
   /** Which pane has the person's attention; in a narrow window it is the only one shown. */
   pane = $state<'list' | 'item'>('list');
   overlay = $state<Overlay>(null);
+  /** In the view of agents: the one whose page is open. */
+  agent = $state<string | null>(null);
+  /** The list that the agent's page was opened from, to go back to. */
+  cameFrom = $state<Box | null>(null);
   firstRun = $state(false);
   toasts = $state<Toast[]>([]);
   /** What a screen reader is told next, politely. */

@@ -1,0 +1,40 @@
+package backend
+
+import (
+	"testing"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+// Something that cannot be ended, here because nobody speaks its protocol any more, keeps nothing else from its end and
+// no request from its answer.
+func TestOneStuckThingHoldsUpNothing(t *testing.T) {
+	h, c := openBox(t)
+	a, b := h.peer("a"), h.peer("b")
+	bs := b.register(msg{"ttl_seconds": 300})
+	bad := inbox.Item{ID: "msg_bad", Protocol: "forgotten", Kind: inbox.Task, State: inbox.Open, Agent: "a", Title: "Bad", ReceivedAt: noon, ChangedAt: noon,
+		ExpiresAt: noon.Add(time.Minute), Original: []byte(`{}`), Content: inbox.Content{Action: &inbox.ActionRequest{}}}
+	if _, _, _, err := h.hub.store.Insert(t.Context(), inbox.New{Item: bad, Entry: inbox.Entry{At: noon, Actor: "agent:a", Action: "submitted"}}); err != nil {
+		t.Fatal(err)
+	}
+	expiring := a.send(a.to("ask", "agent:b", "").with("expires_at", stamp(noon.Add(2*time.Minute))))
+	bouncing := a.send(a.to("ask", "agent:b#"+bs, ""))
+	c.move(3 * time.Minute)
+	if got := a.track(expiring); got != "expired/expired" {
+		t.Errorf("%s", got)
+	}
+	b.drain("")
+	b.register()
+	c.move(3 * time.Minute)
+	if got := a.track(bouncing); got != "cancelled/bounced prior queued" {
+		t.Errorf("%s", got)
+	}
+	if it := h.item("msg_bad"); it.Terminal() {
+		t.Errorf("%+v", it)
+	}
+	a.send(a.to("ask", "agent:b", ""))
+	h.restart()
+	h.hub.mailbox.Wake()
+	a.look(bouncing)
+}

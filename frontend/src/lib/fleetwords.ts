@@ -1,0 +1,118 @@
+// Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
+import { age, left, moment, plain } from './format';
+import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
+
+export const isLive = (s: Session): boolean => s.state === 'active';
+export const liveSessions = (a: FleetAgent): Session[] => a.sessions.filter(isLive);
+export const endedSessions = (a: FleetAgent): Session[] => a.sessions.filter((s) => !isLive(s)).sort((x, y) => (y.closed_at ?? 0) - (x.closed_at ?? 0));
+
+/** All that waits for an agent: for itself, and for each of its live sessions. */
+export const waitingFor = (a: FleetAgent): number => liveSessions(a).reduce((n, s) => n + s.entries_waiting, a.entries_waiting);
+
+function ago(at: number, now: number): string {
+  const a = age(at, now);
+  if (a === 'now') return 'a moment ago';
+  return /\d (m|h|d)$/.test(a) ? `${a} ago` : `on ${a}`;
+}
+
+export function presenceWords(p: Presence, now: number): string {
+  if (p.state === 'online') return 'listening now';
+  return p.state === 'unknown' || !p.last_seen ? 'never seen' : `last seen ${ago(p.last_seen, now)}`;
+}
+
+export function endWords(s: Session): string {
+  if (s.state === 'expired') return 'lease ran out';
+  return s.closed_by_operator ? 'closed by you' : 'closed by itself';
+}
+
+/** What a session is called: its label, or the end of its id. */
+export const sessionName = (s: Pick<Session, 'id' | 'label'>): Text => (s.label?.length ? s.label : [{ t: shortId(s.id) }]);
+export const shortId = (id: string): string => (id.length > 14 ? `${id.slice(0, 5)}…${id.slice(-6)}` : id);
+
+export function splitAddress(to: string): { agent: string; session: string | null } {
+  const bare = to.startsWith('agent:') ? to.slice('agent:'.length) : to;
+  const at = bare.indexOf('#');
+  return at < 0 ? { agent: bare, session: null } : { agent: bare.slice(0, at), session: bare.slice(at + 1) };
+}
+
+export type Tone = 'here' | 'away' | 'stopped';
+
+/** Before sending: when the message will be read, as far as the hub can know. */
+export function reach(a: FleetAgent, s: Session | null, now: number): { tone: Tone; text: string } {
+  if (s) {
+    if (!isLive(s)) return { tone: 'stopped', text: 'This session has ended: it reads nothing more.' };
+    const bounces = 'If the session ends first, the message bounces.';
+    if (s.presence.state === 'online') return { tone: 'here', text: `Listening now: this session will read it within a minute. ${bounces}` };
+    return { tone: 'away', text: `Not listening${since(s.presence, now)}: this session will read it if it comes back within ${left(s.lease_end, now)}. ${bounces}` };
+  }
+  if (a.stopped && a.presence.state !== 'online') {
+    return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: it can open no session until you resume it, and may not read this before.` };
+  }
+  switch (a.presence.state) {
+    case 'online': return { tone: 'here', text: 'Listening now: will read it within a minute.' };
+    case 'offline': return { tone: 'away', text: `Not listening${since(a.presence, now)}: it will read it on its next run.` };
+    default: return { tone: 'away', text: 'Never seen: it has not connected yet. It will read it when it first does.' };
+  }
+}
+
+function since(p: Presence, now: number): string {
+  if (!p.last_seen) return '';
+  const a = age(p.last_seen, now);
+  return a === 'now' ? ' any more' : ` since ${a}`;
+}
+
+export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; expires_at?: number }
+export type MailTone = 'wait' | 'info' | 'done' | 'bad';
+
+export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'wait');
+
+/** The state in the fewest words that cannot be taken for another one. */
+export function mailWord(m: Mail, session: boolean): string {
+  switch (m.state) {
+    case 'queued': return 'Queued, not read yet';
+    case 'delivered': return 'Delivered, not acknowledged';
+    case 'acknowledged': return 'Acknowledged';
+    case 'expired': return 'Expired, never delivered';
+    case 'bounced':
+      if (m.prior !== 'delivered') return 'Bounced, never seen';
+      return session ? 'Bounced: seen, then its session ended' : 'Bounced: seen, never acknowledged';
+  }
+}
+
+/** The same as a sentence that says what it means. */
+export function mailSentence(m: Mail, session: boolean, now: number): string {
+  switch (m.state) {
+    case 'queued': return session ? 'It waits for that one session to read it.' : 'It waits for the agent to read it.';
+    case 'delivered':
+      if (m.expires_at && m.expires_at <= now) return 'The agent has read it and never acknowledged it. It has expired and is not shown to the agent again.';
+      return 'The agent has read it. It has not said that it took it in.';
+    case 'acknowledged': return 'The agent has read it and confirmed it.';
+    case 'expired': return 'The agent did not collect it in time, and will never see it.';
+    case 'bounced':
+      if (m.prior !== 'delivered') return 'The session ended before it read this. Nobody has seen it.';
+      return session ? 'The session read it, then ended without acknowledging it. It may have acted on it or not.'
+        : 'The agent read it and never acknowledged it; the hub has given up. It may have acted on it or not.';
+  }
+}
+
+export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; revoked: FleetAgent[] }
+
+const typedWords = (typed: string): string[] => typed.toLowerCase().split(/\s+/).filter(Boolean);
+const holds = (words: string[], text: string): boolean => words.every((w) => text.toLowerCase().includes(w));
+
+/** The live sessions of an agent that match: all of them where its name alone does. */
+export function matching(a: FleetAgent, typed: string): Session[] {
+  const words = typedWords(typed);
+  if (holds(words, a.agent_id)) return liveSessions(a);
+  return liveSessions(a).filter((s) => holds(words, [a.agent_id, plain(s.label), plain(s.kind), plain(s.project), s.run_id ?? '', s.id].join(' ')));
+}
+
+/** The agents that match, or have a session that does, by name, so that none moves when another is heard of: first those that are there. */
+export function arranged(agents: readonly FleetAgent[], typed: string): Arranged {
+  const words = typedWords(typed);
+  const found = agents.filter((a) => holds(words, a.agent_id) || matching(a, typed).length > 0)
+    .sort((a, b) => a.agent_id.localeCompare(b.agent_id));
+  const present = (a: FleetAgent) => a.presence.state === 'online' || liveSessions(a).length > 0;
+  const alive = found.filter((a) => !a.revoked_at);
+  return { here: alive.filter(present), away: alive.filter((a) => !present(a)), revoked: found.filter((a) => a.revoked_at) };
+}
