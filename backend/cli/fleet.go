@@ -48,16 +48,17 @@ func (a *app) stopCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var raw json.RawMessage
-			return a.onAgent(cmd.Context(), args[0], "stop", &raw, func() error {
-				var done struct {
-					Closed int `json:"sessions_closed"`
-				}
-				if err := json.Unmarshal(raw, &done); err != nil {
-					return err
-				}
-				return a.done(raw, "Stopped %s: %s closed. `deskbell agent resume %s` lets it work again.", args[0], plural(done.Closed, "session"), args[0])
-			})
+			var done struct {
+				Closed int `json:"sessions_closed"`
+			}
+			raw, err := a.onAgent(cmd.Context(), args[0], "stop")
+			if err == nil {
+				err = json.Unmarshal(raw, &done)
+			}
+			if err != nil {
+				return err
+			}
+			return a.done(raw, "Stopped %s: %s closed. `deskbell agent resume %s` lets it work again.", args[0], plural(done.Closed, "session"), args[0])
 		},
 	}
 	a.addrFlag(c)
@@ -72,23 +73,23 @@ func (a *app) resumeCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var raw json.RawMessage
-			return a.onAgent(cmd.Context(), args[0], "resume", &raw, func() error {
-				return a.done(raw, "%s may open sessions again.", args[0])
-			})
+			raw, err := a.onAgent(cmd.Context(), args[0], "resume")
+			if err != nil {
+				return err
+			}
+			return a.done(raw, "%s may open sessions again.", args[0])
 		},
 	}
 	a.addrFlag(c)
 	return c
 }
 
-func (a *app) onAgent(ctx context.Context, id, act string, answer *json.RawMessage, then func() error) error {
-	return a.asOperator(ctx, func(h *hub) error {
-		if err := h.Call(ctx, http.MethodPost, "/v1/agents/"+url.PathEscape(id)+"/"+act, nil, answer); err != nil {
-			return fmtID(id, err)
-		}
-		return then()
+// onAgent does something to an agent as the operator.
+func (a *app) onAgent(ctx context.Context, id, act string) (answer json.RawMessage, err error) {
+	err = a.asOperator(ctx, func(h *hub) error {
+		return fmtID(id, h.Call(ctx, http.MethodPost, "/v1/agents/"+url.PathEscape(id)+"/"+act, nil, &answer))
 	})
+	return answer, err
 }
 
 func (a *app) sessionsCommand() *cobra.Command {

@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -104,10 +103,3 @@ func ask(agent, key string, more ...string) []byte {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func asJSON(t testing.TB, v any) string {
-	t.Helper()
-	raw, err := json.Marshal(v)
-	must(t, err)
-	return string(raw)
-}
