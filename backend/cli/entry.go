@@ -236,6 +236,9 @@ func (r *reader) run(ctx context.Context, e client.Entry) (note string, err erro
 	inGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well; what it left running in the background has its own life
+	}
 	stdout.end()
 	stderr.end()
 	if ctx.Err() != nil {
@@ -280,6 +283,8 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 }
 
 func (l *lineWriter) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if len(l.part) > 0 {
 		l.each(string(l.part))
 		l.part = nil

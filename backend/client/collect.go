@@ -18,39 +18,80 @@ type Collector struct {
 	Registered func(Session)
 
 	session Session
+	took    int // entries so far
 }
 
 // ErrStopped: the operator closed the session or stopped this agent. A person must lift that; trying again would be to
 // work around them (MA2H §16.4).
 var ErrStopped = errors.New("the operator stopped this agent or closed its session: a person must lift that first")
 
+// halt is an error of the Consumer: the work ends, whatever it is.
+type halt struct{ err error }
+
+func (h *halt) Error() string { return h.err.Error() }
+
+// unwrapped is err as the caller should see it.
+func unwrapped(err error) error {
+	if h, ok := err.(*halt); ok {
+		return h.err
+	}
+	return err
+}
+
 // Collect takes what the mailbox has, after waiting up to wait for something to come, and returns when it is empty.
 // Like Follow it closes the session that it registered.
 func (c *Collector) Collect(ctx context.Context, wait time.Duration) error {
 	defer c.leave()
 	deadline := time.Now().Add(max(wait, time.Nanosecond))
-	for first := true; ; {
-		var n int
-		err := c.client().retry(ctx, deadline, func() (err error) {
-			left := time.Duration(0)
-			if first {
-				left = max(time.Until(deadline), 0)
+	for began := c.took; ; {
+		before := c.took
+		err := c.client().retry(ctx, deadline, func() error {
+			if c.took > began {
+				return c.poll(ctx, 0)
 			}
-			n, err = c.drain(ctx, left)
-			return err
+			return c.poll(ctx, max(time.Until(deadline), 0))
 		})
+		left := time.Until(deadline)
 		switch {
 		case c.ended(err): // a new session, and on
 		case err != nil:
-			return err
-		case n > 0:
-			first = false
-		case !first || time.Until(deadline) <= 0:
+			return unwrapped(err)
+		case c.took > before:
+		case c.took > began, left <= 0:
 			return nil
-		case time.Until(deadline) < time.Second: // too little for a poll
-			if err := pause(ctx, time.Until(deadline)); err != nil {
+		case left < time.Second: // too little for a poll: look once more at the end of it
+			if err := pause(ctx, left); err != nil {
 				return err
 			}
+		}
+	}
+}
+
+// Follow takes all that comes until ctx ends, through restarts of the hub: by the stream, and where that fails by
+// polling. A session that has lapsed is registered anew. Errors: ErrStopped, those of the Consumer, and a refusal that
+// trying again would not mend.
+func (c *Collector) Follow(ctx context.Context) error {
+	defer c.leave()
+	for attempt := 0; ; {
+		began, took := time.Now(), c.took
+		err := c.follow(ctx)
+		lapsed := c.ended(err)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil && c.took == took && time.Since(began) < 50*time.Millisecond:
+			err = pause(ctx, 100*time.Millisecond) // what ends at once must not be asked for in a tight loop
+			attempt = 0
+		case err == nil:
+			attempt = 0
+		case lapsed && attempt == 0: // one lapse is nothing; more in a row look like a fault
+			err, attempt = nil, 1
+		case lapsed || Retryable(err):
+			err = c.client().again(ctx, err, attempt, time.Time{})
+			attempt++
+		}
+		if err != nil {
+			return unwrapped(err)
 		}
 	}
 }
@@ -61,104 +102,71 @@ const slow = 20 * time.Second
 
 var errSlow = errors.New("the stream waited for too long")
 
-// Follow takes all that comes until ctx ends, through restarts of the hub: by the stream, and where that fails by
-// polling. A session that has lapsed is registered anew. Errors: ErrStopped, those of the Consumer, and a refusal that
-// trying again would not mend.
-func (c *Collector) Follow(ctx context.Context) error {
-	defer c.leave()
-	for attempt := 0; ; {
-		began := time.Now()
-		fatal, err := c.follow(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case fatal != nil:
-			return fatal
-		case err == nil:
-			attempt = 0
-			if time.Since(began) < 50*time.Millisecond { // whatever ends at once must not be asked in a tight loop
-				err = pause(ctx, 100*time.Millisecond)
-			}
-		case c.ended(err):
-			if attempt++; attempt > 1 { // one lapse is nothing; more look like a fault
-				err = c.client().again(ctx, err, attempt, time.Time{})
-			} else {
-				err = nil
-			}
-		case Retryable(err):
-			err = c.client().again(ctx, err, attempt, time.Time{})
-			attempt++
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 // follow is one hold of the stream, or one poll.
-func (c *Collector) follow(ctx context.Context) (fatal, err error) {
+func (c *Collector) follow(ctx context.Context) error {
 	if err := c.enter(ctx); err != nil {
-		if c.refusesSessions(err) {
-			c.About = nil
-		} else {
-			return nil, err
-		}
+		return err
 	}
 	if c.session.ID != "" {
+		var ended error
 		err := c.client().Stream(ctx, c.session.ID, func(r Row) error {
 			began := time.Now()
-			if fatal = c.handle(ctx, r); fatal != nil {
-				return fatal
-			}
-			if time.Since(began) > slow {
+			if ended = c.handle(ctx, r); ended == nil && time.Since(began) > slow {
 				return errSlow
 			}
-			return nil
+			return ended
 		})
-		switch {
-		case err == nil, fatal != nil, errors.Is(err, errSlow):
-			return fatal, nil
-		case errors.Is(stopped(err), ErrStopped), ctx.Err() != nil:
-			return nil, stopped(err)
+		if err == nil || ended != nil || err == errSlow {
+			return ended
+		}
+		if err := stopped(err); errors.Is(err, ErrStopped) || ctx.Err() != nil {
+			return err
 		}
 		// The session may have ended, the hub be down, or offer no stream: the poll will tell.
 	}
-	_, err = c.poll(ctx, maxPoll/2, &fatal)
-	return fatal, err
+	return c.poll(ctx, maxPoll/2)
 }
 
-// drain takes one entry after waiting up to wait, and returns how many it took.
-func (c *Collector) drain(ctx context.Context, wait time.Duration) (int, error) {
+// poll claims one entry at a time, after waiting up to wait: one that waits for its turn here would go stale, or to
+// somebody else.
+func (c *Collector) poll(ctx context.Context, wait time.Duration) error {
 	if err := c.enter(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	var fatal error
-	n, err := c.poll(ctx, wait, &fatal)
-	return n, errors.Join(fatal, err)
-}
-
-// poll claims one entry at a time: one that waits for its turn here would go stale, or to somebody else.
-func (c *Collector) poll(ctx context.Context, wait time.Duration, fatal *error) (int, error) {
 	rows, err := c.client().Drain(ctx, c.session.ID, 1, wait)
 	if err != nil {
-		return 0, stopped(err)
+		return stopped(err)
 	}
 	for _, r := range rows {
-		if *fatal = c.handle(ctx, r); *fatal != nil {
-			return 0, nil
+		if err := c.handle(ctx, r); err != nil {
+			return err
 		}
 	}
-	return len(rows), nil
+	return nil
+}
+
+// renewal is how often a session is renewed while an entry is acted on: often enough to keep it, and to learn soon that
+// the operator closed it.
+func (s Session) renewal() time.Duration {
+	return max(min(time.Duration(s.TTL)*time.Second/3, 5*time.Second), 200*time.Millisecond)
 }
 
 // handle consumes a row and keeps the session alive meanwhile. An operator who closes the session ends the work.
 func (c *Collector) handle(ctx context.Context, r Row) error {
+	c.took++
+	if err := c.consume(ctx, r); err != nil {
+		return &halt{err}
+	}
+	return nil
+}
+
+func (c *Collector) consume(ctx context.Context, r Row) error {
 	if c.session.ID == "" {
 		return c.Consumer.Handle(ctx, r, "")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	beat := time.NewTicker(renewal(c.session))
+	beat := time.NewTicker(c.session.renewal())
 	defer beat.Stop()
 	ended := make(chan error, 1)
 	go func() { ended <- c.Consumer.Handle(ctx, r, c.session.ID) }()
@@ -187,6 +195,10 @@ func (c *Collector) enter(ctx context.Context) error {
 		return nil
 	}
 	s, err := c.client().Register(ctx, *c.About)
+	if e, ok := Refused(err); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
+		c.About = nil // this hub offers no sessions
+		return nil
+	}
 	if err != nil {
 		return stopped(err)
 	}
@@ -206,12 +218,6 @@ func (c *Collector) leave() {
 	defer cancel()
 	_ = c.client().CloseSession(ctx, c.session.ID) // its lease ends anyhow
 	c.session = Session{}
-}
-
-// refusesSessions: this hub offers no sessions.
-func (c *Collector) refusesSessions(err error) bool {
-	e, ok := Refused(err)
-	return ok && (e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented)
 }
 
 // ended forgets a session that has lapsed, so that the next round registers another.

@@ -217,3 +217,20 @@ func TestCollect(t *testing.T) {
 		t.Errorf("%s", e.Object)
 	}
 }
+
+// A refusal that says nothing of a session ends the work: it will not get better.
+func TestFollowEndsAtARefusal(t *testing.T) {
+	h := newHouse(t)
+	c, key := h.newAgent(t, "bot")
+	must(t, h.operator.Call(t.Context(), http.MethodDelete, "/v1/agents/bot", nil, nil))
+	for _, about := range []*client.About{nil, {}} {
+		f := follow(t, c, key, about)
+		err := f.Follow(t.Context())
+		if _, ok := client.Refused(err, "unauthenticated"); !ok {
+			t.Errorf("ended with %v", err)
+		}
+		if err := f.Collect(t.Context(), time.Minute); err == nil {
+			t.Error("collected as nobody")
+		}
+	}
+}

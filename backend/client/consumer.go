@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Consumer works through a mailbox as a conformant agent does (MA2H §13.4): verify, confirm the addressee, act at most
@@ -139,10 +138,4 @@ func (c *Consumer) ack(ctx context.Context, e Entry, note string) error {
 		err = c.Verifier.Client.AckEntries(ctx, "", []string{e.Key}, note)
 	}
 	return err
-}
-
-// renewal is how often a session is renewed while an entry is acted on: often enough to keep it, and to learn in time
-// that the operator closed it.
-func renewal(s Session) time.Duration {
-	return max(min(time.Duration(s.TTL)*time.Second/3, 15*time.Second), 200*time.Millisecond)
 }
