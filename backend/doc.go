@@ -13,7 +13,9 @@
 // The packages:
 //
 //   - inbox: items, their lifecycle, who may decide them, and the use cases; no I/O
-//   - fleet: agents, credentials, policy, pairing
+//   - fleet: agents, credentials, policy, pairing, sessions, presence
+//   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
+//   - client: an agent's side of the protocol
 //   - protocol: the contract of a binding and the one table of errors; protocol/ma2h: the dialect
 //   - server: listening, the ladder of checks, one way to write answers and errors
 //   - desk: what the inbox page calls, and the operator's part of /v1

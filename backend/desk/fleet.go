@@ -26,7 +26,7 @@ type sessionView struct {
 	Label      []render.Span      `json:"label,omitempty"`
 	Kind       []render.Span      `json:"kind,omitempty"`
 	Project    []render.Span      `json:"project,omitempty"`
-	RunID      string             `json:"run_id,omitempty"`
+	RunID      []render.Span      `json:"run_id,omitempty"`
 	CreatedAt  int64              `json:"created_at"`
 	LeaseEnd   int64              `json:"lease_end"`
 	TTL        int                `json:"ttl_seconds"`
@@ -67,7 +67,7 @@ func viewPresence(p fleet.Presence) presenceView {
 	return presenceView{State: p.State, LastSeen: ms(p.LastSeen)}
 }
 
-// fleet answers GET /api/fleet: agents with their sessions, what waits for each, and who is stopped.
+// fleetView answers GET /api/fleet: agents with their sessions, what waits for each, and who is stopped.
 func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx := r.Context()
 	sessions, err := d.Mailbox.Sessions(ctx, "")
@@ -94,14 +94,14 @@ func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	bySession := map[string][]sessionView{}
 	for _, s := range sessions {
 		v := sessionView{
-			ID: s.ID, State: s.State, Presence: viewPresence(s.Presence(window, now)), RunID: s.About.RunID,
+			ID: s.ID, State: s.State, Presence: viewPresence(s.Presence(window, now)),
 			CreatedAt: ms(s.CreatedAt), LeaseEnd: ms(s.LeaseEnd), TTL: int(s.TTL.Seconds()), ClosedAt: ms(s.ClosedAt), ByOperator: s.ByOperator,
 			Waiting: waiting[mailbox.Address(s.Agent, s.ID)],
 		}
 		for _, text := range []struct {
 			to   *[]render.Span
 			from string
-		}{{&v.Label, s.About.Label}, {&v.Kind, s.About.Kind}, {&v.Project, s.About.Project}} {
+		}{{&v.Label, s.About.Label}, {&v.Kind, s.About.Kind}, {&v.Project, s.About.Project}, {&v.RunID, s.About.RunID}} {
 			if text.from != "" {
 				*text.to = render.Visible(text.from)
 			}

@@ -145,22 +145,22 @@ type heldView struct {
 
 type detail struct {
 	row
-	RunID        string        `json:"run_id,omitempty"`
-	Runtime      string        `json:"runtime,omitempty"`
-	Tags         []string      `json:"tags"`
-	BodyHTML     string        `json:"body_html,omitempty"`
-	Context      []partView    `json:"context"`
-	Request      *requestView  `json:"request,omitempty"`
-	Action       *actionView   `json:"action,omitempty"`
-	Answerable   answerable    `json:"answerable"`
-	Resolvers    *[]string     `json:"allowed_resolvers"`
-	OnExpire     string        `json:"on_expire,omitempty"`
-	Outcome      *outcomeView  `json:"outcome,omitempty"`
-	Push         *pushView     `json:"push,omitempty"`
-	Track        *trackView    `json:"track,omitempty"`
-	History      []historyView `json:"history"`
-	HeldDecision *heldView     `json:"held_decision,omitempty"`
-	Mailbox      *mailboxView  `json:"mailbox,omitempty"`
+	RunID        []render.Span   `json:"run_id,omitempty"`
+	Runtime      string          `json:"runtime,omitempty"`
+	Tags         [][]render.Span `json:"tags"`
+	BodyHTML     string          `json:"body_html,omitempty"`
+	Context      []partView      `json:"context"`
+	Request      *requestView    `json:"request,omitempty"`
+	Action       *actionView     `json:"action,omitempty"`
+	Answerable   answerable      `json:"answerable"`
+	Resolvers    *[]string       `json:"allowed_resolvers"`
+	OnExpire     string          `json:"on_expire,omitempty"`
+	Outcome      *outcomeView    `json:"outcome,omitempty"`
+	Push         *pushView       `json:"push,omitempty"`
+	Track        *trackView      `json:"track,omitempty"`
+	History      []historyView   `json:"history"`
+	HeldDecision *heldView       `json:"held_decision,omitempty"`
+	Mailbox      *mailboxView    `json:"mailbox,omitempty"`
 }
 
 // mailboxView is how far a message between agents got.
@@ -223,8 +223,14 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	c := it.Content
 	v := &detail{
-		RunID: c.RunID, Runtime: c.Runtime, Tags: append([]string{}, c.Tags...), Context: []partView{},
+		Runtime: c.Runtime, Tags: [][]render.Span{}, Context: []partView{},
 		Resolvers: c.Resolvers, OnExpire: onExpire(it), History: []historyView{},
+	}
+	if c.RunID != "" {
+		v.RunID = render.Visible(c.RunID)
+	}
+	for _, tag := range c.Tags {
+		v.Tags = append(v.Tags, render.Visible(tag))
 	}
 	if c.Body != "" {
 		v.BodyHTML = render.HTML(c.Body)

@@ -89,7 +89,7 @@ func PresenceAt(lastSeen time.Time, window time.Duration, now time.Time) Presenc
 	return Presence{State: Offline, LastSeen: lastSeen}
 }
 
-// SessionPresence is the reachability of one session: online only while it is live and fresh.
+// Presence is the reachability of one session: online only while it is live and fresh.
 func (s Session) Presence(window time.Duration, now time.Time) Presence {
 	p := PresenceAt(s.LastSeen, window, now)
 	if p.State == Online && !s.Live(now) {

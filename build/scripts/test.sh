@@ -1,12 +1,20 @@
 #!/usr/bin/env bash
-# Every test there is. Stops at the first group that fails; names the groups at the end.
+# Every test there is. Stops at the first group that fails; says what each took.
 . "$(dirname "$0")/lib.sh"
 started=$SECONDS
-need_tools
-# shellcheck disable=SC2086
-install_packages $BUILD_PACKAGES $TEST_PACKAGES
-frontend_dist
-bash build/scripts/lint.sh
+took=()
+# phase NAME COMMAND...: runs a group of tests and remembers how long it took.
+phase() {
+	local name=$1 from=$SECONDS
+	shift
+	say "$name"
+	"$@"
+	took+=("$name $((SECONDS - from)) s")
+}
+fail() {
+	say "FAILED after $((SECONDS - started)) s; before it:$(printf ' %s;' "${took[@]}")"
+}
+trap '[ $? = 0 ] || fail' EXIT
 
 # The protocol's published vectors run where they lie beside the clone.
 if [ -z "${MA2H_VECTORS:-}" ] && [ -d ../shared/vectors/ma2h ]; then
@@ -14,20 +22,22 @@ if [ -z "${MA2H_VECTORS:-}" ] && [ -d ../shared/vectors/ma2h ]; then
 	export MA2H_VECTORS
 fi
 
-say "go test -race ./..."
-CGO_ENABLED=1 go test -race -timeout 10m ./...
+prepare() {
+	need_tools
+	# shellcheck disable=SC2086
+	install_packages $BUILD_PACKAGES $TEST_PACKAGES
+	frontend_dist
+}
+go_tests() { CGO_ENABLED=1 go test -race -timeout 10m ./...; }
+build_both() { build_headless && build_desktop; }
+unit_tests() { (cd frontend && npm run --silent test </dev/null); }
+browser_tests() { (cd frontend && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test:browser </dev/null); }
 
-build_headless
-build_desktop
-
-if have_frontend; then
-	say "frontend: unit tests"
-	(cd frontend && npm run --silent test </dev/null)
-	if grep -q '"test:browser":' frontend/package.json; then
-		say "frontend: browser tests"
-		(cd frontend && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test:browser </dev/null)
-	fi
-fi
-
-bash build/scripts/window-test.sh
-say "all tests passed in $((SECONDS - started)) s"
+phase "preparing" prepare
+phase "reading the code" bash build/scripts/lint.sh
+phase "go test -race" go_tests
+phase "building" build_both
+phase "frontend units" unit_tests
+phase "browser" browser_tests
+phase "window" bash build/scripts/window-test.sh
+say "all tests passed in $((SECONDS - started)) s:$(printf ' %s;' "${took[@]}")"

@@ -7,7 +7,6 @@ for tool in xvfb-run dbus-run-session openbox xdotool WebKitWebDriver; do
 done
 [ -x "$BIN/deskbell" ] || build_desktop
 
-say "window tests"
 mkdir -p "$BIN/windowtest"
 # The shim lets WebKitWebDriver steer a window that never asked to be steered; it is not part of any shipped binary.
 # shellcheck disable=SC2046
@@ -21,4 +20,4 @@ env -u XDG_DATA_HOME -u XDG_CONFIG_HOME -u XDG_CACHE_HOME -u WAYLAND_DISPLAY \
 	GOPATH="$(go env GOPATH)" GOCACHE="$(go env GOCACHE)" GOMODCACHE="$(go env GOMODCACHE)" HOME="$home" \
 	DESKBELL_BIN="$BIN" LIBGL_ALWAYS_SOFTWARE=1 \
 	xvfb-run -a -s "-screen 0 1440x900x24" dbus-run-session -- \
-	go test -tags window -count=1 -timeout 5m ./build/windowtest "$@"
+	go test -tags window -count=1 -timeout 8m ./build/windowtest "$@"

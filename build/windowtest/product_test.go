@@ -4,11 +4,14 @@ package windowtest
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -50,41 +53,88 @@ func (p *program) request(method, path, token string, want int, in, out any) {
 	}
 }
 
+// operator is the operator's token.
+func (p *program) operator() string {
+	p.t.Helper()
+	token, err := os.ReadFile(filepath.Join(p.data, "operator.token"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(token))
+}
+
 // agent makes a credential.
 func (p *program) agent(id string) (token string) {
 	p.t.Helper()
-	operator, err := os.ReadFile(filepath.Join(p.data, "operator.token"))
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	var made struct{ Token string }
-	p.request("POST", "/v1/agents", strings.TrimSpace(string(operator)), 201, map[string]string{"agent_id": id}, &made)
+	p.request("POST", "/v1/agents", p.operator(), 201, map[string]string{"agent_id": id}, &made)
 	return made.Token
 }
 
-// ask posts a question with two choices and returns its id.
+// message is a question with two choices that the operator may answer.
+func (p *program) message(agent, title, body string) map[string]any {
+	p.t.Helper()
+	if p.me == "" {
+		var state struct{ Operator string }
+		p.request("GET", "/api/state", p.operator(), 200, nil, &state)
+		p.me = state.Operator
+	}
+	return map[string]any{
+		"ma2h_version": "0.6", "type": "ask", "created_at": time.Now().UTC().Format(time.RFC3339), "title": title, "body": body,
+		"agent": map[string]string{"id": agent, "run_id": "run_1", "runtime": "cli"}, "idempotency_key": rand.Text(),
+		"request": map[string]any{"mode": "select", "allowed_resolvers": []string{p.me}, "options": []map[string]string{
+			{"value": "ship", "label": "Ship it"}, {"value": "hold", "label": "Hold"}}},
+	}
+}
+
+// ask posts a question and returns its id.
 func (p *program) ask(token, agent, title, body string) (id string) {
 	p.t.Helper()
 	var got struct{ ID string }
-	p.request("POST", "/v1/messages", token, 202, map[string]any{
-		"ma2h_version": "0.6", "type": "ask", "created_at": time.Now().UTC().Format(time.RFC3339), "title": title, "body": body,
-		"agent": map[string]string{"id": agent, "run_id": "run_1", "runtime": "cli"},
-		"request": map[string]any{"mode": "select", "options": []map[string]string{
-			{"value": "ship", "label": "Ship it"}, {"value": "hold", "label": "Hold"}}},
-	}, &got)
+	p.request("POST", "/v1/messages", token, 202, p.message(agent, title, body), &got)
 	return got.ID
 }
 
-// needsHub skips where the program was built without its hub.
-func (p *program) needsHub() {
+// answer is what became of a question.
+func (p *program) answer(token, id string) (status, value string) {
 	p.t.Helper()
-	resp, err := http.Get(p.url + "/healthz")
-	if err != nil {
+	var m struct {
+		Status   string
+		Response struct{ Response struct{ Value string } }
+	}
+	p.request("GET", "/v1/messages/"+id, token, 200, nil, &m)
+	return m.Status, m.Response.Response.Value
+}
+
+// cli is a command of the same program, running beside the window.
+type cli struct {
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+}
+
+func (p *program) cli(args ...string) *cli {
+	p.t.Helper()
+	c := &cli{cmd: exec.Command(p.path, append(args, "--data", p.data)...)}
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	if err := c.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	resp.Body.Close()
-	if resp.StatusCode == http.StatusNotFound {
-		p.t.Skip("this build has no hub yet")
+	p.t.Cleanup(func() { _ = c.cmd.Process.Kill() })
+	return c
+}
+
+// says waits for the command to end well, and wants what it printed.
+func (c *cli) says(t *testing.T, want string) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- c.cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil || c.out.String() != want {
+			t.Errorf("%v: printed %q, want %q; %s", err, &c.out, want, &c.err)
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatalf("the command does not end: %s", &c.err)
 	}
 }
 
@@ -103,7 +153,6 @@ func browser(t *testing.T) (opened func() string) {
 func TestAQuestionIsAskedAndAnswered(t *testing.T) {
 	opened := browser(t)
 	p, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
-	p.needsHub()
 	token := p.agent("e2e/agent")
 	id := p.ask(token, "e2e/agent", "Ship the blue one?", "See [the notes](https://example.org/notes) and <b>no markup</b>.")
 	await(t, "the question in the list", func() bool { return strings.Contains(d.text("body"), "Ship the blue one?") })
@@ -119,22 +168,50 @@ func TestAQuestionIsAskedAndAnswered(t *testing.T) {
 	}
 
 	d.keys("1")
-	var m struct {
-		Status   string
-		Response struct{ Value string }
-	}
-	await(t, "the answer", func() bool {
-		p.request("GET", "/v1/messages/"+id, token, 200, nil, &m)
-		return m.Status == "answered"
+	await(t, "the answer", func() bool { status, value := p.answer(token, id); return status == "answered" && value == "ship" })
+}
+
+// selects waits until the item with this title is on show, with what can be chosen.
+func selects(d *driver, title string) {
+	d.t.Helper()
+	await(d.t, title, func() bool {
+		return strings.Contains(d.text("h2"), title) && strings.Contains(d.text("[data-decision]"), "1") && d.text("[data-decision] .off") == ""
 	})
-	if m.Response.Value != "ship" {
-		t.Errorf("answered %q, want ship", m.Response.Value)
-	}
+}
+
+func TestAskedInATerminalAnsweredInTheWindow(t *testing.T) {
+	p, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
+	c := p.cli("ask", "Ship the green one?", "--option", "ship=Ship it", "--option", "hold=Hold it", "--wait", "--timeout", "30s")
+	await(t, "the row", func() bool { return strings.Contains(d.text("[data-list]"), "Ship the green one?") })
+	await(t, "the badge", func() bool { w, ok := p.visible(); return ok && xdo(t, "getwindowname", w) == "(1) Deskbell" })
+	d.keys("j")
+	selects(d, "Ship the green one?")
+	d.keys("2")
+	c.says(t, "hold\n")
+	await(t, "the badge to go", func() bool { w, ok := p.visible(); return ok && xdo(t, "getwindowname", w) == "Deskbell" })
+}
+
+func TestAnAnswerOutlivesAKill(t *testing.T) {
+	p := start(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
+	p.awaitPainted()
+	c := p.cli("ask", "Through a crash?", "--option", "yes", "--option", "no", "--wait", "--timeout", "60s")
+	await(t, "the question", func() bool {
+		var list struct{ Messages []struct{ Title string } }
+		p.request("GET", "/v1/messages", p.operator(), 200, nil, &list)
+		return len(list.Messages) == 1
+	})
+	p.signal(syscall.SIGKILL)
+	<-p.exited
+	_, d := drive(t, "deskbell", p.data, "--addr", strings.TrimPrefix(p.url, "http://"))
+	await(t, "the row", func() bool { return strings.Contains(d.text("[data-list]"), "Through a crash?") })
+	d.keys("j")
+	selects(d, "Through a crash?")
+	d.keys("1")
+	c.says(t, "yes\n")
 }
 
 func TestASecondStartOpensTheItem(t *testing.T) {
 	p, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
-	p.needsHub()
 	token := p.agent("e2e/agent")
 	first := p.ask(token, "e2e/agent", "The first question", "Body of the first.")
 	p.ask(token, "e2e/agent", "The second question", "Body of the second.")
@@ -148,7 +225,6 @@ func TestASecondStartOpensTheItem(t *testing.T) {
 // The shipped window as it is, with nothing preloaded: only the keyboard and the eye.
 func TestTheWindowAsItIs(t *testing.T) {
 	p := start(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
-	p.needsHub()
 	p.awaitPainted()
 	window := p.awaitVisible(true)
 	await(t, "more than a blank sheet", func() bool {
@@ -156,6 +232,23 @@ func TestTheWindowAsItIs(t *testing.T) {
 		colours, _ := strconv.Atoi(strings.TrimSpace(string(out)))
 		return err == nil && colours > 20
 	})
+	token := p.agent("e2e/agent")
+	first, second := p.ask(token, "e2e/agent", "By key?", ""), p.ask(token, "e2e/agent", "Not this one", "")
+	await(t, "the badge", func() bool { return xdo(t, "getwindowname", window) == "(2) Deskbell" })
+	p.press(window, "j")
+	await(t, "it to be read", func() bool {
+		var item struct{ Unread bool }
+		p.request("GET", "/api/items/"+first, p.operator(), 200, nil, &item)
+		return !item.Unread
+	})
+	p.press(window, "Return", "space") // decide nothing
+	xdo(t, "keydown", "2")
+	time.Sleep(1500 * time.Millisecond) // the key is held, and repeats
+	xdo(t, "keyup", "2")
+	await(t, "the answer", func() bool { status, value := p.answer(token, first); return status == "answered" && value == "hold" })
+	if status, _ := p.answer(token, second); status != "open" {
+		t.Errorf("the held key reached the next item: %s", status)
+	}
 	p.press(window, "alt+F4")
 	p.awaitVisible(false)
 	if code := p.again(); code != 0 {
@@ -165,17 +258,122 @@ func TestTheWindowAsItIs(t *testing.T) {
 	p.awaitExit()
 }
 
+func TestTheProductKeepsItsPlace(t *testing.T) {
+	p := start(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
+	p.awaitPainted()
+	window := p.awaitVisible(true)
+	xdo(t, "windowsize", "--sync", window, "900", "600")
+	xdo(t, "windowmove", "--sync", window, "123", "87")
+	time.Sleep(200 * time.Millisecond)
+	p.signal(syscall.SIGTERM)
+	p.awaitExit()
+	p = start(t, "deskbell", p.data, "--addr", "127.0.0.1:0")
+	p.awaitPainted()
+	window = p.awaitVisible(true)
+	await(t, "its old place", func() bool { return near(t, window, 123, 87) })
+	if geometry := xdo(t, "getwindowgeometry", window); !strings.Contains(geometry, "900x600") {
+		t.Errorf("its size is not kept: %s", geometry)
+	}
+	p.signal(syscall.SIGTERM)
+	p.awaitExit()
+}
+
+func TestNotificationsOfTheProduct(t *testing.T) {
+	n := newNotes(t)
+	p, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0", "--hidden")
+	await(t, "the service to be found", func() bool { available, _ := p.notifications(); return available })
+	token := p.agent("e2e/agent")
+	first := p.ask(token, "e2e/agent", "Ship <b>it</b> & go?", "")
+	await(t, "its note", func() bool { return n.all() == "1 e2e/agent: Ship &lt;b&gt;it&lt;/b&gt; &amp; go?" })
+	p.awaitVisible(false)
+
+	// Answered elsewhere, the note is taken back.
+	p.request("POST", "/api/items/"+first+"/resolve", p.operator(), 200, map[string]string{"resolution": "answered", "value": "ship"}, nil)
+	await(t, "it to be taken back", func() bool { return n.all() == "" })
+
+	// A burst becomes one note, which is replaced and not added to.
+	var ids []string
+	for i := range 8 {
+		ids = append(ids, p.ask(token, "e2e/agent", fmt.Sprintf("Burst %d", i), ""))
+	}
+	await(t, "one note for many", func() bool { return regexp.MustCompile(`\b\d+ .*(items|questions|need)`).MatchString(n.all()) })
+	time.Sleep(1500 * time.Millisecond)
+	if all := n.all(); strings.Count(all, "\n") > 3 {
+		t.Errorf("a burst of eight shows\n%s", all)
+	}
+	for _, id := range ids {
+		p.request("POST", "/api/items/"+id+"/resolve", p.operator(), 200, map[string]string{"resolution": "answered", "value": "ship"}, nil)
+	}
+	await(t, "all to be taken back", func() bool { return n.all() == "" })
+
+	// A click opens the item.
+	time.Sleep(1100 * time.Millisecond) // not part of that burst
+	p.ask(token, "e2e/agent", "Open me by a click", "Body of the clicked.")
+	await(t, "its note", func() bool { return strings.Contains(n.all(), "Open me by a click") })
+	if err := n.conn.Emit("/org/freedesktop/Notifications", "org.freedesktop.Notifications.ActionInvoked", n.latest(), "default"); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitVisible(true)
+	await(t, "the item to open", func() bool { return strings.Contains(d.text("body"), "Body of the clicked.") })
+}
+
+// notifications is what the hub says of them.
+func (p *program) notifications() (available bool, reason string) {
+	p.t.Helper()
+	var state struct {
+		Notifications struct {
+			Available bool
+			Reason    string
+		}
+	}
+	p.request("GET", "/api/state", p.operator(), 200, nil, &state)
+	return state.Notifications.Available, state.Notifications.Reason
+}
+
+func TestTheProductWithoutANotificationService(t *testing.T) {
+	p, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
+	token := p.agent("e2e/agent")
+	id := p.ask(token, "e2e/agent", "Still asked?", "")
+	await(t, "the row", func() bool { return strings.Contains(d.text("[data-list]"), "Still asked?") })
+	await(t, "the reason", func() bool {
+		available, reason := p.notifications()
+		return !available && strings.Contains(reason, "no notification service")
+	})
+	d.keys("g", "s")
+	await(t, "the window to say so", func() bool { return strings.Contains(d.text("main"), "not available: no notification service") })
+	d.keys("g", "n")
+	await(t, "the row", func() bool { return strings.Contains(d.text("[data-list]"), "Still asked?") })
+	d.keys("j")
+	selects(d, "Still asked?")
+	d.keys("1")
+	await(t, "the answer", func() bool { status, _ := p.answer(token, id); return status == "answered" })
+}
+
 func TestASecondHubIsRefusedAndTheWindowEndsOnTerm(t *testing.T) {
 	p := start(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
-	p.needsHub()
 	if code := p.run("serve", "--data", p.data, "--addr", "127.0.0.1:0"); code != 3 {
 		t.Errorf("a second hub on the folder ended with %d, want 3", code)
 	}
 	if code := p.run("serve", "--data", newData(t), "--addr", strings.TrimPrefix(p.url, "http://")); code != 4 {
 		t.Errorf("a second hub on the address ended with %d, want 4", code)
 	}
+	// Ending takes no longer because somebody waits.
+	token := p.agent("e2e/agent")
+	id := p.ask(token, "e2e/agent", "Waiting", "")
+	waiting := make(chan error, 1)
+	go func() {
+		req, _ := http.NewRequest("GET", p.url+"/v1/messages/"+id+"?wait=30", nil)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		waiting <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
 	p.signal(syscall.SIGTERM)
 	p.awaitExit()
+	<-waiting
 	if _, err := os.Stat(filepath.Join(p.data, "hub.json")); err == nil {
 		t.Error("hub.json is left over")
 	}

@@ -50,6 +50,7 @@ type program struct {
 	log    string // the file that holds what it printed
 	url    string // of its hub
 	pid    int
+	me     string // the operator, as actors are named
 	exited chan error
 }
 
@@ -102,7 +103,9 @@ func drive(t *testing.T, path, data string, args ...string) (*program, *driver) 
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
 	server := exec.Command("WebKitWebDriver", "--port="+strconv.Itoa(port))
-	server.Env = append(os.Environ(), "DESKBELL_GPU=ondemand") // screenshots hang without
+	if os.Getenv("DESKBELL_MEASURE") == "" {
+		server.Env = append(os.Environ(), "DESKBELL_GPU=ondemand") // screenshots hang without
+	}
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -291,6 +291,13 @@ func (n *notes) CloseNotification(id uint32) *bus.Error {
 	return nil
 }
 
+// latest is the id of the note that was shown last.
+func (n *notes) latest() uint32 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last
+}
+
 func (n *notes) all() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

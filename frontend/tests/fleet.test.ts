@@ -92,7 +92,7 @@ describe('the list of the fleet', () => {
   });
   it('finds by the name of a live session', () => expect(arranged(all, 'night bob').here.map((a) => a.agent_id)).toEqual(['bob']));
   it('shows the sessions that match, or all where the agent does', () => {
-    const many = agent('swarm', { sessions: [session('s1', { label: [{ t: 'shard 1' }] }), session('s2', { run_id: 'r-2' }), session('s3', { state: 'closed' })] });
+    const many = agent('swarm', { sessions: [session('s1', { label: [{ t: 'shard 1' }] }), session('s2', { run_id: [{ t: 'r-2' }] }), session('s3', { state: 'closed' })] });
     expect(['', 'swarm', 'swarm shard', 'r-2', 'x'].map((t) => matching(many, t).map((s) => s.id))).toEqual([['s1', 's2'], ['s1', 's2'], ['s1'], ['s2'], []]);
     expect(arranged([many], 'x').here).toEqual([]);
   });

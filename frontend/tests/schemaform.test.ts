@@ -46,13 +46,13 @@ describe('collect', () => {
   it.each<[JSONSchema, string, unknown]>([
     [{ type: 'integer' }, '42', 42], [{ type: 'number' }, '-1.5e3', -1500], [{ type: 'boolean' }, 'false', false], [{ enum: ['a', 7, null] }, '1', 7],
     [{ type: 'array', items: { type: 'string' } }, ' a \n\nb', ['a', 'b']], [{ type: 'object' }, '{"a":[1]}', { a: [1] }], [{ type: 'string' }, ' kept ', ' kept '],
-    [{ type: 'string', format: 'email' }, 'a@b.org', 'a@b.org'], [{ type: 'string', pattern: '^v\\d+$' }, 'v12', 'v12'], [{ type: 'string', pattern: '(' }, 'anything', 'anything'],
+    [{ type: 'string', format: 'email' }, 'a@b.org', 'a@b.org'], [{ type: 'string', pattern: '^v\\d+$' }, 'v12', 'v12'], [{ type: 'string', pattern: '^v' }, 'left to the hub', 'left to the hub'],
     [{ type: 'string', maxLength: 1 }, '𝒳', '𝒳'], [{ type: 'number', multipleOf: 0.1 }, '0.3', 0.3],
   ])('%j reads %s', (schema, text, want) => expect(read(schema, text)).toEqual({ x: want }));
   it.each<[JSONSchema, string, RegExp]>([
     [{ type: 'integer' }, '4.5', /whole/], [{ type: 'number' }, 'four', /number/], [{ type: 'number' }, '0x10', /number/], [{ type: 'integer' }, '9007199254740993', /too large/],
     [{ type: 'integer', minimum: 1, maximum: 65535 }, '70000', /65535/], [{ type: 'number', exclusiveMinimum: 0 }, '0', /More than 0/], [{ type: 'number', multipleOf: 5 }, '7', /multiple/],
-    [{ type: 'string', minLength: 4 }, 'abc', /At least 4/], [{ type: 'string', maxLength: 2 }, 'abc', /At most 2/], [{ type: 'string', pattern: '^v' }, 'x', /match/],
+    [{ type: 'string', minLength: 4 }, 'abc', /At least 4/], [{ type: 'string', maxLength: 2 }, 'abc', /At most 2/],
     [{ type: 'string', format: 'date' }, '31.1.2026', /date/], [{ type: 'string', format: 'date-time' }, '2026-01-31', /moment/], [{ type: 'string', format: 'uri' }, 'example.org', /address/],
     [{ type: 'object' }, '{', /JSON/], [{ type: 'object' }, '[]', /object/], [{ type: 'array', items: { type: 'string' }, minItems: 2 }, 'a', /At least 2/],
     [{ type: 'array', items: { type: 'string', maxLength: 1 } }, 'a\nbb', /Line 2/], [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, 'a\na', /twice/],

@@ -1,5 +1,5 @@
-// Package ma2h speaks MA2H 0.6, the human leg: agents submit notifies, asks and tasks; answers are pulled, waited for,
-// or pushed with a signature.
+// Package ma2h speaks MA2H 0.6, every leg: agents submit notifies, asks and tasks, to the person or to each other;
+// answers are pulled, waited for, pushed with a signature, or put into a mailbox; the person writes directives.
 package ma2h
 
 import (

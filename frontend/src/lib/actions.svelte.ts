@@ -86,9 +86,11 @@ function moveFocus(step: number): void {
   next?.scrollIntoView({ block: 'nearest' });
 }
 
-function jump(end: 'first' | 'last'): void {
+async function jump(end: 'first' | 'last'): Promise<void> {
+  const from = inbox.selectedId;
+  if (end === 'last' && inbox.rows.length < inbox.total) await inbox.whole(); // the last there is, not the last that is loaded
   const row = inbox.rows.at(end === 'first' ? 0 : -1);
-  if (row) reader.open(row.id);
+  if (row && inbox.selectedId === from && isBox(ui.view)) reader.open(row.id);
 }
 
 /** Changes the person's own marks at once and puts them back when the hub refuses. */
@@ -222,7 +224,7 @@ export function run(id: CommandId, key = ''): void {
   switch (id) {
     case 'next': return move(1);
     case 'prev': return move(-1);
-    case 'first': case 'last': return jump(id);
+    case 'first': case 'last': void jump(id); return;
     case 'open': return openItem();
     case 'back': return back();
     case 'choose': return chooseByKey(Number(key));

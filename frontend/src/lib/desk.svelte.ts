@@ -9,7 +9,8 @@ import { isBox, ui } from './ui.svelte';
 export type Phase = 'starting' | 'signin' | 'ready';
 export type Link = 'live' | 'connecting' | 'offline';
 
-const COALESCE_MS = 30;
+/** The hub has gathered what it tells; here only a storm is slowed down. */
+const COALESCE_MS = 60;
 const BACKOFF_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 
 class Desk {
@@ -25,6 +26,7 @@ class Desk {
   private tries = 0;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private flushTimer: ReturnType<typeof setTimeout> | undefined;
+  private flushedAt = 0;
   private pending = { items: new Set<string>(), topics: new Set<string>(), whole: false };
 
   get offline(): boolean {
@@ -33,6 +35,7 @@ class Desk {
 
   async start(): Promise<void> {
     tellWindow();
+    inbox.onProblem = (e) => { if (e instanceof Refused && e.status === 401) this.noticed(e); };
     listenOpen((id) => void this.openItem(id));
     const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
     if (ticket) {
@@ -112,11 +115,12 @@ class Desk {
     if (c.items && c.items.length > 0) for (const id of c.items) this.pending.items.add(id);
     for (const t of c.topics ?? ['items']) this.pending.topics.add(t);
     if (!c.items?.length && (c.topics === undefined || c.topics.includes('items'))) this.pending.whole = true;
-    this.flushTimer ??= setTimeout(() => void this.flush(), COALESCE_MS);
+    this.flushTimer ??= setTimeout(() => void this.flush(), Math.max(0, this.flushedAt + COALESCE_MS - Date.now()));
   }
 
   private async flush(): Promise<void> {
     this.flushTimer = undefined;
+    this.flushedAt = Date.now();
     const { items, topics, whole } = this.pending;
     this.pending = { items: new Set(), topics: new Set(), whole: false };
     if (topics.has('agents')) this.agentsRev++;

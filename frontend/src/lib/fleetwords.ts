@@ -104,7 +104,7 @@ const holds = (words: string[], text: string): boolean => words.every((w) => tex
 export function matching(a: FleetAgent, typed: string): Session[] {
   const words = typedWords(typed);
   if (holds(words, a.agent_id)) return liveSessions(a);
-  return liveSessions(a).filter((s) => holds(words, [a.agent_id, plain(s.label), plain(s.kind), plain(s.project), s.run_id ?? '', s.id].join(' ')));
+  return liveSessions(a).filter((s) => holds(words, [a.agent_id, plain(s.label), plain(s.kind), plain(s.project), plain(s.run_id), s.id].join(' ')));
 }
 
 /** The agents that match, or have a session that does, by name, so that none moves when another is heard of: first those that are there. */

@@ -28,6 +28,8 @@ export class Inbox {
 
   /** Told before rows are replaced, so that the list can keep its scroll position. */
   onReplace: (before: Row[], after: Row[]) => void = () => {};
+  /** Told when the list could not be loaded: this browser may be signed out. */
+  onProblem: (e: unknown) => void = () => {};
 
   private cursor: string | undefined;
   private generation = 0;
@@ -72,6 +74,12 @@ export class Inbox {
     this.wanted = Math.min(end, this.total);
     if (this.filling || this.cursor === undefined || this.rows.length >= this.wanted) return;
     this.filling = this.fill(this.generation).finally(() => { this.filling = null; });
+  }
+
+  /** Loads the rest of the list. */
+  async whole(): Promise<void> {
+    this.want(this.total);
+    await this.filling;
   }
 
   private async fill(generation: number): Promise<void> {
@@ -164,6 +172,7 @@ export class Inbox {
 
   private fail(e: unknown): void {
     this.problem = e instanceof Refused ? e.message : 'The hub does not answer. The list is as it was.';
+    this.onProblem(e);
   }
 }
 

@@ -74,7 +74,7 @@ export interface Push {
 export interface Track { state: 'delivered-to-agent' | 'acknowledged' | 'expired'; delivered_at?: number; acknowledged_at?: number; note?: Text }
 
 export interface Detail extends Row {
-  run_id?: string; runtime?: string; tags: string[];
+  run_id?: Text; runtime?: string; tags: Text[];
   body_html?: string; context: Part[];
   request?: Request;
   action?: { instructions_html: string; verification_html?: string; checklist: Check[] };
@@ -101,7 +101,7 @@ export interface Presence { state: 'online' | 'offline' | 'unknown'; last_seen?:
 
 export interface Session {
   id: string; state: 'active' | 'closed' | 'expired'; presence: Presence;
-  label?: Text; kind?: Text; project?: Text; run_id?: string;
+  label?: Text; kind?: Text; project?: Text; run_id?: Text;
   created_at: number; lease_end: number; ttl_seconds: number; closed_at?: number; closed_by_operator?: boolean;
   /** Entries that wait for this session alone. */
   entries_waiting: number;

@@ -1,0 +1,375 @@
+import { receiver } from './hub.mjs';
+import { assert, test, until } from './harness.mjs';
+
+const answered = (agent, id) => until('the answer', () => agent.answer(id), (a) => a.status === 'answered');
+const status = (agent, id) => agent.answer(id).then((a) => a.status);
+const minutes = (n) => new Date(Date.now() + n * 60_000).toISOString();
+const seconds = (n) => new Date(Date.now() + n * 1000).toISOString();
+
+const form = {
+  mode: 'input',
+  schema: {
+    type: 'object', required: ['host', 'port', 'password', 'mode'],
+    properties: {
+      host: { type: 'string', title: 'Host', format: 'hostname', description: 'Where it runs' },
+      port: { type: 'integer', title: 'Port', minimum: 1, maximum: 65535, default: 5432 },
+      password: { type: 'string', title: 'Password', minLength: 4, 'x-ma2h-sensitive': true },
+      mode: { type: 'string', title: 'Mode', enum: ['full', 'incremental'] },
+      tls: { type: 'boolean', title: 'TLS', default: true },
+      tables: { type: 'array', title: 'Tables', items: { type: 'string' } },
+      code: { type: 'string', title: 'Code', pattern: '^[A-Z]{3}$' },
+    },
+  },
+};
+const field = (p, key) => p.locator(`[data-decision] [id$="-${key}"]`);
+
+test('a form says what is wrong beside the field, before and after sending', { refusals: [422] }, async ({ agent, page, p }) => {
+  const id = await agent.ask('Connection?', { request: form });
+  await page.row(id).waitFor();
+  await page.open(id);
+  assert.equal(await field(p, 'port').inputValue(), '5432');
+  await p.click('text=Send the answer');
+  await page.says('[data-decision]', /This is needed/);
+  assert.equal(await status(agent, id), 'open');
+  assert.equal(await field(p, 'host').getAttribute('aria-invalid'), 'true');
+  assert.equal(await p.evaluate(() => document.activeElement.id.endsWith('-host')), true, 'the first wrong field has no focus');
+  await field(p, 'host').fill('-not-a-host-'); // only the hub knows what a hostname is
+  await field(p, 'port').fill('99999');
+  await field(p, 'password').fill('hunter2');
+  await field(p, 'tables').fill('users\n orders \n\n');
+  await p.click('[data-decision] label:has-text("incremental")');
+  await p.keyboard.press('Control+Enter');
+  await page.says('[data-decision]', /Not above 65535/);
+  await field(p, 'port').fill('5433');
+  await p.keyboard.press('Control+Enter');
+  const said = p.locator('[data-decision] [id$="-host-problem"]');
+  await said.waitFor();
+  assert.equal(await field(p, 'host').getAttribute('aria-invalid'), 'true');
+  assert.ok((await field(p, 'host').getAttribute('aria-describedby')).includes(await said.getAttribute('id')));
+  assert.equal(await status(agent, id), 'open');
+  assert.equal(await field(p, 'password').inputValue(), 'hunter2', 'what was typed is lost');
+  await field(p, 'host').fill('db.example.org');
+  await p.waitForTimeout(60);
+  await p.keyboard.press('Control+Enter');
+  const a = await answered(agent, id);
+  assert.deepEqual(a.value, { host: 'db.example.org', port: 5433, password: 'hunter2', mode: 'incremental', tls: true, tables: ['users', 'orders'] });
+});
+
+test('what the hub alone refuses lands on its field: a pattern', { refusals: [422] }, async ({ agent, page, p }) => {
+  // A pattern from an agent is not run in the page: it could stop it.
+  const evil = { type: 'object', required: ['x'], properties: { x: { type: 'string', title: 'X', pattern: '^(a+)+$' } } };
+  const id = await agent.ask('X?', { request: { mode: 'input', schema: evil } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await field(p, 'x').fill(`${'a'.repeat(40)}!`);
+  const began = Date.now();
+  await p.keyboard.press('Control+Enter');
+  await p.locator('[data-decision] [id$="-x-problem"]').waitFor();
+  assert.ok(Date.now() - began < 2000, 'the page stood still');
+  await field(p, 'x').fill('aaaa');
+  await p.keyboard.press('Control+Enter');
+  assert.deepEqual((await answered(agent, id)).value, { x: 'aaaa' });
+});
+
+test('a secret is masked, dies with the form, and is in no storage', async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('Connection?', { request: form, sensitive: true });
+  const other = await agent.ask('Other');
+  await page.row(other).waitFor();
+  await page.open(id);
+  const secret = field(p, 'password');
+  assert.equal(await secret.getAttribute('type'), 'password');
+  assert.equal(await secret.getAttribute('autocomplete'), 'off');
+  await secret.fill('hunter2-secret');
+  await field(p, 'host').fill('db.example.org');
+  await p.click('[data-decision] button[aria-label="Show"]');
+  assert.equal(await secret.getAttribute('type'), 'text');
+  await p.click('[data-decision] button[aria-label="Hide"]');
+  await page.open(other);
+  await page.open(id);
+  assert.deepEqual([await secret.inputValue(), await field(p, 'host').inputValue()], ['', 'db.example.org']);
+  await secret.fill('hunter2-secret');
+  await p.click('[data-decision] label:has-text("full")');
+  await p.click('text=Send the answer');
+  assert.equal((await answered(agent, id)).value.password, 'hunter2-secret');
+  await p.goto(`${hub.url}/#/done/${id}`);
+  await p.reload();
+  await page.says('[data-decision]', /The answer is sensitive/);
+  assert.ok(!(await p.content()).includes('hunter2-secret'), 'the receipt shows it');
+  await p.click('[data-decision] button:has-text("Show it")');
+  assert.ok(!(await p.locator('[data-decision]').innerText()).includes('hunter2-secret'), 'the field is a secret all the same');
+  const kept = await p.evaluate(async () => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, await indexedDB.databases(), await caches.keys(), location.href, document.title]));
+  assert.ok(!kept.includes('hunter2'), kept);
+  assert.ok(!hub.log.includes('hunter2'), 'it is in the log');
+});
+
+test('every kind of field: choices, lists, JSON, dates, numbers, long text', async ({ agent, page, p }) => {
+  const many = Array.from({ length: 7 }, (_, i) => `region-${i}`);
+  const id = await agent.ask('All kinds?', { request: { mode: 'input', schema: { type: 'object', required: ['region', 'ratio'], properties: {
+    region: { type: 'string', enum: many }, ratio: { type: 'number', exclusiveMinimum: 0, maximum: 1 }, when: { type: 'string', format: 'date' },
+    notes: { type: 'string', maxLength: 400 }, sure: { type: 'boolean' }, mail: { type: 'string', format: 'email' },
+  } } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await field(p, 'region').selectOption({ label: 'region-4' });
+  await field(p, 'ratio').fill('0');
+  await field(p, 'when').fill('31.1.2026');
+  await field(p, 'mail').fill('nobody');
+  await p.click('text=Send the answer');
+  await page.says('[data-decision]', /More than 0/);
+  await page.says('[data-decision]', /Write a date such as/);
+  await page.says('[data-decision]', /Write an address such as/);
+  await field(p, 'ratio').fill('.25');
+  await field(p, 'when').fill('2026-01-31');
+  await field(p, 'mail').fill('a@example.org');
+  await field(p, 'notes').fill('two\nlines');
+  await p.getByRole('radio', { name: 'No', exact: true }).check();
+  await p.click('text=Send the answer');
+  assert.deepEqual((await answered(agent, id)).value, { region: 'region-4', ratio: 0.25, when: '2026-01-31', notes: 'two\nlines', sure: false, mail: 'a@example.org' });
+});
+
+test('confirm: approve and deny', async ({ agent, page }) => {
+  const [a, b] = [await agent.ask('A?', { request: { mode: 'confirm' } }), await agent.ask('B?', { request: { mode: 'confirm' } })];
+  await page.row(b).waitFor();
+  await page.open(a);
+  await page.keys('1');
+  assert.equal((await answered(agent, a)).value, 'approve');
+  await page.shown(b);
+  await page.keys('2');
+  assert.equal((await answered(agent, b)).value, 'deny');
+});
+
+test('a task is completed with its checklist, or all the same, or dismissed', async ({ agent, page, p }) => {
+  const list = [{ text: 'Public half published' }, { text: 'Old key revoked', done: false }, { text: 'Logged', done: true }];
+  const [a, b, c] = [await agent.task('A', { checklist: list, verification: 'Look **here**.' }), await agent.task('B', { checklist: list }), await agent.task('C')];
+  await page.row(c).waitFor();
+  await page.says('.row', /1\/3/);
+  await page.open(a);
+  await page.says('[data-reading]', /How to check it/);
+  await p.click('text=Public half published');
+  await p.click('text=Old key revoked');
+  await page.says('[data-decision]', /3 of 3 done/);
+  await page.keys('1');
+  const done = await until('it', () => agent.answer(a), (x) => x.status === 'completed');
+  assert.deepEqual(done.checklist.map((x) => x.done), [true, true, true]);
+  await page.shown(b);
+  await page.keys('1');
+  await page.says('[data-decision]', /2 of 3 not ticked/);
+  assert.equal(await status(agent, b), 'open');
+  await page.keys('1');
+  const some = await until('it', () => agent.answer(b), (x) => x.status === 'completed');
+  assert.deepEqual(some.checklist.map((x) => [x.text, x.done]), [['Public half published', false], ['Old key revoked', false], ['Logged', true]]);
+  await page.shown(c);
+  await page.keys('d');
+  await p.fill('[data-decision] textarea', 'not today');
+  await p.click('text=Dismiss the task');
+  const gone = await until('it', () => agent.answer(c), (x) => x.status === 'dismissed');
+  assert.equal(gone.comment, 'not today');
+});
+
+test('only what is permitted is offered', async ({ agent, page, p }) => {
+  const closed = await agent.ask('No way out', { request: { permissions: { allow_ignore: false, allow_edit: false } } });
+  const mute = await agent.ask('Say nothing', { request: { permissions: { allow_respond: false } } });
+  await page.row(mute).waitFor();
+  await page.open(closed);
+  await page.keys('d', 'd', 'w');
+  await p.waitForTimeout(150);
+  assert.equal(await status(agent, closed), 'open');
+  const text = await page.decision().innerText();
+  assert.ok(!/Decline|Write another/.test(text), text);
+  await page.open(mute);
+  await page.says('[data-decision]', /takes no answer/);
+  await page.keys('1', '2');
+  await p.waitForTimeout(150);
+  assert.equal(await status(agent, mute), 'open');
+  await page.keys('d', 'd');
+  await until('the decline', () => status(agent, mute), (s) => s === 'declined');
+});
+
+test('who loses a race sees the real outcome', { refusals: [409] }, async ({ hub, agent, page, p }) => {
+  const [a, b] = [await agent.ask('Race?'), await agent.ask('Next?')];
+  await page.row(b).waitFor();
+  await page.open(a);
+  // The page does not hear of it in time.
+  await p.route('**/api/items/*/resolve', async (route) => {
+    await hub.call('POST', `/v1/messages/${a}/resolve`, { resolution: 'answered', value: 'abort' });
+    await route.continue();
+  });
+  await p.keyboard.press('1');
+  await page.says('[data-decision]', /Answered: Abort the release/);
+  assert.equal(await p.locator('h2').innerText(), 'Race?');
+  assert.equal(await page.selected() === b, false, 'the selection went on as if this had been decided');
+  assert.equal((await agent.answer(a)).value, 'abort');
+  assert.equal(await p.locator('[data-decision] li button').count(), 0);
+});
+
+test('withdrawn by its agent while the answer is typed', { refusals: [409] }, async ({ agent, page, p }) => {
+  const a = await agent.ask('Typing?', { request: { permissions: { allow_edit: true } } });
+  await page.row(a).waitFor();
+  await page.open(a);
+  await page.keys('w');
+  await p.keyboard.type('my long answer');
+  await agent.cancel(a);
+  await page.says('[data-decision]', /Withdrawn/);
+  await p.keyboard.press('Control+Enter');
+  await p.waitForTimeout(100);
+  assert.equal(await status(agent, a), 'cancelled');
+});
+
+test('what happens at the deadline is said before, and seen when it happens', async ({ agent, page, p }) => {
+  const soon = await agent.ask('Soon?', { expires_at: seconds(4), request: { default_on_expire: 'hold' } });
+  const later = await agent.ask('Later?', { expires_at: minutes(30) });
+  await page.row(later).waitFor();
+  await page.open(later);
+  await page.says('[data-decision]', /If nobody answers by .* → expires without an answer/);
+  await page.open(soon);
+  await page.says('[data-decision]', /If nobody answers by .* → becomes Hold for review/);
+  await page.says('[data-decision]', /0:0\d/);
+  await page.says(`[data-id="${soon}"]`, /0:0\d/);
+  await page.says('[data-decision]', /Expired: Hold for review\s+nobody decided/);
+  assert.equal(await p.locator('[data-decision] li button').count(), 0);
+  const a = await agent.answer(soon);
+  assert.equal(a.value, 'hold');
+  assert.match(await p.locator('h2').innerText(), /Soon\?/);
+  await until('it to leave', () => page.ids(), (ids) => !ids.includes(soon));
+});
+
+test('an expired ask without a default says so', async ({ agent, page }) => {
+  const id = await agent.ask('Gone?', { expires_at: seconds(2) });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /Expired/);
+});
+
+test('who waits now is shown, and that it left', { timeout: 20_000 }, async ({ hub, agent, page }) => {
+  const id = await agent.ask('Wait for me?');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-item-pane]', /gone; will read the answer later/);
+  const wait = fetch(`${hub.url}/v1/messages/${id}?wait=20`, { headers: { Authorization: `Bearer ${agent.token}` } });
+  await page.says('[data-item-pane]', /waiting now/);
+  await page.keys('1');
+  assert.equal((await (await wait).json()).response.response.value, 'ship');
+});
+
+test('what names nobody is not mine until I say so', async ({ hub, agent, page, p }) => {
+  const id = await agent.post({ type: 'ask', title: 'May I?', request: { mode: 'confirm' } });
+  await page.keys('g', 'w');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /Not yours to answer/);
+  await page.keys('1', 'd', 'd', 'w');
+  await p.waitForTimeout(150);
+  assert.equal(await status(agent, id), 'open');
+  await p.click('text=Let me answer messages from this agent that name nobody');
+  await page.says('[data-decision]', /Approve/);
+  await page.keys('g', 'n');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  assert.equal((await answered(agent, id)).value, 'approve');
+  const { history } = await hub.call('GET', `/api/items/${id}`);
+  assert.ok(history.some((h) => h.action === 'operator allowed to answer'), JSON.stringify(history));
+});
+
+test('what names somebody else is shown and cannot be decided', async ({ agent, page, p }) => {
+  const id = await agent.ask('For Alice', { request: { allowed_resolvers: ['human:alice'] } });
+  await page.keys('g', 'w');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /Only human:alice may answer it/);
+  await page.keys('1', 'd', 'd');
+  await p.waitForTimeout(150);
+  assert.equal(await status(agent, id), 'open');
+  assert.equal(await p.locator('[data-decision] button').count(), 0);
+});
+
+test('a callback waits for approval, is approved, and arrives', async ({ agent, page, p }) => {
+  const to = await receiver(204);
+  const id = await agent.ask('Call me back?', { request: { callback: { mode: 'push', url: to.url } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  await answered(agent, id);
+  await page.keys('g', 'd');
+  await page.row(id).waitFor();
+  await page.says(`[data-id="${id}"]`, /approve/);
+  await page.open(id);
+  await page.says('[data-decision]', new RegExp(`waits for your approval of ${to.host}. Nothing has been sent`));
+  assert.equal(to.got.length, 0);
+  await p.click('[data-decision] button:has-text("Approve")');
+  await page.says('[data-decision]', new RegExp(`Callback delivered to ${to.host}, [\\d.]+ (ms|s) later`));
+  await p.click('[data-decision] summary');
+  await page.says('[data-decision] details', /204/);
+  assert.equal(JSON.parse(to.got[0].body).response.value, 'ship');
+  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('approve'));
+  await to.end();
+});
+
+test('a refused callback says why, and is sent again', async ({ hub, agent, page, p }) => {
+  const to = await receiver(410, 200);
+  await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });
+  const id = await agent.ask('Call me back?', { request: { callback: { mode: 'push', url: to.url } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  await until('the first attempt', () => to.got.length);
+  await page.keys('g', 'd');
+  await page.says(`[data-id="${id}"]`, /failed/);
+  await page.open(id);
+  await page.says('[data-decision]', /refused it/);
+  await page.says('[data-decision]', /410/);
+  await p.click('text=Send again');
+  await page.says('[data-decision]', /Callback delivered/);
+  await page.says('[data-decision]', /2 attempts/);
+  assert.equal(to.got.length, 2);
+  await to.end();
+});
+
+test('a failing callback counts its attempts and can be retried now', async ({ hub, agent, page, p }) => {
+  const to = await receiver(503, 200);
+  await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });
+  const id = await agent.ask('Call me back?', { request: { callback: { mode: 'push', url: to.url } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  await page.keys('g', 'd');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /Attempt 2 of 8 to .* in \d|Callback delivered/);
+  const retry = p.locator('[data-decision] button:has-text("Retry now")');
+  if (await retry.count()) await retry.click();
+  await page.says('[data-decision]', /Callback delivered/);
+  await to.end();
+});
+
+test('a decision can be taken back while it is held', { settings: { 'resolve.hold_seconds': 3 } }, async ({ agent, page, p }) => {
+  const [a, b] = [await agent.ask('A', { request: { permissions: { allow_edit: true } } }), await agent.ask('B')];
+  await page.row(b).waitFor();
+  await page.open(a);
+  await page.keys('w');
+  await p.keyboard.type('my words');
+  await p.keyboard.press('Control+Enter');
+  await page.says('.toast', /goes out in \d s/);
+  assert.equal(await status(agent, a), 'open');
+  await page.shown(b);
+  await page.keys('Control+z');
+  await page.shown(a);
+  assert.equal(await p.inputValue('[data-decision] textarea'), 'my words');
+  await p.waitForTimeout(3500);
+  assert.equal(await status(agent, a), 'open', 'it went out although it was taken back');
+  await page.keys('Escape', '2');
+  await page.says('.toast', /goes out in/);
+  assert.equal((await answered(agent, a)).value, 'hold'); // after the hold
+  await until('the toast to go', () => p.locator('.toast:has-text("goes out")').count(), (n) => n === 0);
+});
+
+test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_seconds': 4 }, refusals: ['offline'], timeout: 40_000 }, async ({ hub, agent, page }) => {
+  const id = await agent.ask('Hold on?');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('2');
+  await page.says('.toast', /goes out in/);
+  await hub.down('SIGKILL');
+  await hub.up();
+  assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered', 10_000)).value, 'hold');
+});

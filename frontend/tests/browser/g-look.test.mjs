@@ -1,0 +1,241 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { receiver } from './hub.mjs';
+import { assert, figure, test, until } from './harness.mjs';
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Every way the page can look, by name: how to get there from a signed-in page with the items of `fill`. */
+const views = {
+  needs: ({ page }) => page.keys('g', 'n'),
+  question: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); },
+  'question, writing': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); await page.keys('w'); },
+  'question, declining': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); await page.keys('d'); },
+  form: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.form); },
+  'form, wrong': async ({ page, p, given }) => { await page.keys('g', 'n'); await page.open(given.form); await p.click('text=Send the answer'); },
+  task: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.task); await page.keys('1'); },
+  waiting: async ({ page, given }) => { await page.keys('g', 'w'); await page.open(given.unlisted); },
+  notices: async ({ page, given }) => { await page.keys('g', 't'); await page.open(given.notice); },
+  'done, a callback that failed': async ({ page, p, given }) => { await page.keys('g', 'd'); await page.open(given.failed); await p.click('[data-decision] summary'); },
+  'done, withdrawn': async ({ page, given }) => { await page.keys('g', 'd'); await page.open(given.withdrawn); },
+  'empty search': async ({ page, p }) => { await page.keys('g', 'n', '/'); await p.keyboard.type('nothing like this'); await page.says('.empty', /Nothing matches/); },
+  archive: ({ page }) => page.keys('g', 'e'),
+  fleet: async ({ page }) => { await page.keys('g', 'f'); await page.says('h1', /Fleet/); },
+  'one agent': async ({ page, p, agent }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("${agent.id}")`); await page.says('h1', /deploybot/); },
+  'one agent, stopping it': async ({ page, p }) => { await page.keys('g', 'f'); await p.click('.head:has-text("deploybot")'); await p.click('text=Stop…'); },
+  'new message': async ({ page, p }) => { await page.keys('g', 'f', 'n'); await p.waitForSelector('dialog'); },
+  sent: async ({ page, p }) => { await page.keys('g', 'm'); await p.locator('main [data-stop]').first().click(); },
+  'between agents': ({ page }) => page.keys('g', 'b'),
+  settings: ({ page }) => page.keys('g', 's'),
+  help: ({ page }) => page.keys('g', 'n', '?'),
+  palette: async ({ page, p }) => { await page.keys('g', 'n', 'Control+k'); await p.keyboard.type('s'); },
+  snooze: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); await page.keys('z'); },
+};
+
+/** One of everything. */
+async function fill({ hub, agent }) {
+  const to = await receiver(410);
+  await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });
+  const given = {
+    ask: await agent.ask('Ship it to production?', { priority: 'urgent', tags: ['release'], expires_at: new Date(Date.now() + 3e5).toISOString(),
+      body: 'CI is **green**. See [the notes](https://example.org/).\n\n```go\nfunc main() { return 1 // done\n}\n```\n\n```diff\n-old\n+new\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] unit\n- [ ] load\n\n> quoted',
+      context: [{ kind: 'data', data: { a: { b: [1, 'x', null, true] } } }, { kind: 'file', file: { uri: 'https://ci.example.org/r.html', name: 'r.html', mime_type: 'text/html' } }],
+      request: { permissions: { allow_edit: true }, default_on_expire: 'hold' } }),
+    form: await agent.ask('Connection?', { priority: 'high', request: { mode: 'input', schema: { type: 'object', required: ['host', 'mode'], properties: {
+      host: { type: 'string', title: 'Host', description: 'Where', format: 'hostname' }, port: { type: 'integer', minimum: 1, maximum: 65535 }, pw: { type: 'string', 'x-ma2h-sensitive': true },
+      mode: { enum: ['full', 'part'] }, region: { enum: ['a', 'b', 'c', 'd', 'e', 'f'] }, tls: { type: 'boolean' }, list: { type: 'array', items: { type: 'string' } }, any: { type: 'object' } } } } }),
+    task: await agent.task('Rotate the key', { checklist: [{ text: 'one', done: true }, { text: 'two' }], verification: 'look' }),
+    unlisted: await agent.post({ type: 'ask', title: 'May I?', request: { mode: 'confirm' } }),
+    notice: await agent.notify('Backup finished', { body: 'All good.' }),
+    withdrawn: await agent.ask('Never mind'),
+    failed: await agent.ask('Call back?', { request: { callback: { mode: 'push', url: to.url } } }),
+  };
+  await agent.cancel(given.withdrawn);
+  await hub.call('POST', `/api/items/${given.failed}/resolve`, { resolution: 'answered', value: 'ship', comment: 'go' });
+  await hub.call('POST', '/v1/directives', { to: agent.id, title: 'Please stop the deploy', body: 'It is **red**.' });
+  await hub.call('POST', '/v1/pairings', { agent_id: 'new/agent', note: 'here' }, { token: '' });
+  await until('the refusal', () => to.got.length);
+  await to.end();
+  return given;
+}
+
+/** What axe finds; `minor` things are printed, the rest fails. */
+async function axe(p) {
+  await p.evaluate(axeSource);
+  const { violations } = await p.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  return violations.map((v) => ({ id: v.id, impact: v.impact, at: v.nodes.slice(0, 4).map((n) => `${n.target.join(' ')}${n.any[0]?.message ? ` (${n.any[0].message.slice(0, 140)})` : ''}`) }));
+}
+
+const still = (p) => p.evaluate(() => Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {}))));
+
+async function everyView(context) {
+  const bad = [];
+  for (const [name, go] of Object.entries(views)) {
+    await go(context);
+    await context.p.waitForTimeout(120);
+    await still(context.p);
+    for (const v of await axe(context.p)) bad.push({ view: name, ...v });
+    await context.page.keys('Escape', 'Escape', 'Escape');
+  }
+  const rest = bad.filter((v) => !['serious', 'critical'].includes(v.impact));
+  for (const v of rest) figure(`axe, ${v.impact}: ${v.view}: ${v.id}: ${v.at[0]}`);
+  const grave = bad.filter((v) => ['serious', 'critical'].includes(v.impact));
+  assert.equal(grave.length, 0, grave.map((v) => `${v.view}: ${v.impact}: ${v.id}\n    ${v.at.join('\n    ')}`).join('\n'));
+}
+
+test('axe: every view, light', { before: fill, timeout: 90_000 }, everyView);
+test('axe: every view, dark', { before: fill, scheme: 'dark', timeout: 90_000 }, everyView);
+test('axe: every view, high contrast and narrow', { before: fill, contrast: 'more', viewport: { width: 900, height: 600 }, timeout: 90_000 }, everyView);
+
+test('axe: signing in, and the first run', { agent: false, page: false, refusals: [401] }, async ({ hub, page, p }) => {
+  for (const scheme of ['dark', 'light']) { // with the agent that the second adds, the first run is over
+    await p.emulateMedia({ colorScheme: scheme });
+    await page.context.clearCookies();
+    await p.goto(`${hub.url}/?${scheme}`);
+    await p.waitForSelector('input[aria-label="Operator token"]');
+    await p.click('text=Sign in >> nth=-1');
+    assert.deepEqual((await axe(p)).filter((v) => v.impact !== 'minor' && v.impact !== 'moderate'), []);
+    await p.fill('input', hub.operatorToken);
+    await p.keyboard.press('Enter');
+    await page.says('h1', /Agents ring/);
+    await p.fill('input[aria-label="Name of the agent"]', `me/${scheme}`);
+    if (scheme === 'light') {
+      await p.keyboard.press('Enter');
+      await page.says('main', /Credentials/);
+      await p.click('text=Ask me something');
+      await page.says('[data-item-pane]', /Practice/);
+    }
+    assert.deepEqual((await axe(p)).filter((v) => v.impact !== 'minor' && v.impact !== 'moderate'), []);
+  }
+});
+
+test('a walk through everything without a pointer', { before: fill, timeout: 60_000 }, async ({ page, p, given, agent }) => {
+  // Tab reaches every control that can be seen, in an order, each visibly focused, and never gets stuck.
+  await page.keys('j');
+  await until('the item', () => p.locator('[data-decision] button').count());
+  await p.evaluate(() => document.activeElement.blur());
+  const seen = [];
+  for (let i = 0; i < 80; i++) {
+    await p.keyboard.press('Tab');
+    const at = await p.evaluate(() => {
+      const e = document.activeElement;
+      if (e === document.body) return null;
+      const s = getComputedStyle(e);
+      const box = e.getBoundingClientRect();
+      const ring = s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0;
+      const parent = e.closest('label');
+      return { what: `${e.tagName} ${e.ariaLabel ?? e.innerText?.slice(0, 30) ?? ''}`.trim(), ring: ring || (parent && getComputedStyle(parent).outlineStyle !== 'none') || e.matches('[data-reading], [data-list], [data-search] input'),
+        visible: box.width > 0 && e.checkVisibility() };
+    });
+    if (at === null) break;
+    assert.ok(at.visible, `${at.what} has the focus and cannot be seen`);
+    assert.ok(at.ring, `${at.what} has no ring`);
+    seen.push(at.what);
+  }
+  assert.ok(seen.length < 80, 'the walk does not end');
+  for (const want of ['Needs you', 'Settings', 'Star', 'Ship to prod now', 'Write another answer', 'Decline']) assert.ok(seen.some((s) => s.includes(want)), `${want} is not reached: ${seen.join(', ')}`);
+  // The whole of an answer without a pointer: to the second choice by Tab, Enter.
+  await p.evaluate(() => document.querySelector('[data-list]').focus());
+  for (let i = 0; i < 40; i++) {
+    await p.keyboard.press('Tab');
+    if (await p.evaluate(() => /Hold for review/.test(document.activeElement.innerText ?? '') && document.activeElement.tagName === 'BUTTON')) break;
+  }
+  await p.waitForTimeout(60);
+  await p.keyboard.press('Enter');
+  await until('the answer', () => agent.answer(given.ask), (a) => a.value === 'hold');
+  // The focus did not fall out of the page.
+  await until('the focus', () => p.evaluate(() => document.activeElement !== document.body));
+  // A dialog keeps the focus inside and gives it back.
+  await page.keys('j', '?');
+  for (let i = 0; i < 6; i++) {
+    await p.keyboard.press('Tab');
+    assert.ok(await p.evaluate(() => document.activeElement === document.body || document.activeElement.closest('dialog') !== null), 'the focus left the dialog');
+  }
+  await page.keys('Escape');
+});
+
+test('everything that can be pressed has a name', { before: fill }, async ({ agent, page, p, given }) => {
+  for (const name of ['question', 'form', 'waiting', 'done, a callback that failed', 'fleet', 'one agent', 'new message', 'sent', 'settings', 'snooze']) {
+    await views[name]({ page, p, given, agent });
+    const nameless = await p.evaluate(() => [...document.querySelectorAll('button, a[href], input, select, textarea, [role=switch], [role=option], [role=img]')].filter((e) => {
+      if (!e.checkVisibility()) return false;
+      const label = e.ariaLabel ?? '';
+      const by = (e.getAttribute('aria-labelledby') ?? '').split(' ').map((x) => document.getElementById(x)?.innerText ?? '').join('');
+      const text = e.labels?.length ? [...e.labels].map((l) => l.innerText).join('') : e.innerText ?? '';
+      return !(label || by || text).trim();
+    }).map((e) => e.outerHTML.slice(0, 120)));
+    assert.deepEqual(nameless, [], name);
+    await page.keys('Escape', 'Escape', 'Escape');
+  }
+});
+
+test('an arrival and a decision are said to who cannot see', async ({ agent, page }) => {
+  const a = await agent.ask('Shall I?');
+  await page.says('[role=status][aria-live]', /New: Shall I\?, from deploybot\/dev-team/);
+  await page.open(a);
+  await page.keys('1');
+  await page.says('[role=status][aria-live]', /Answered “Ship to prod now”/);
+});
+
+test('reduced motion: nothing moves by itself', { motion: 'reduce' }, async ({ agent, page, p }) => {
+  const a = await agent.ask('Still?', { expires_at: new Date(Date.now() + 60_000).toISOString() });
+  await page.row(a).waitFor();
+  await page.open(a);
+  await page.keys('?');
+  const moving = await p.evaluate(() => document.getAnimations().filter((x) => x.effect.getComputedTiming().duration > 1).length);
+  assert.equal(moving, 0);
+  assert.equal((await p.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--quick').trim())).replace('ms', 's'), '0s');
+});
+
+/** Nothing is cut off sideways, and the decision can be seen and reached. */
+async function fits({ agent, page, p, given }) {
+  for (const [name, go] of Object.entries(views)) {
+    if (name === 'palette') continue;
+    await go({ page, p, given, agent });
+    await p.waitForTimeout(60);
+    const off = await p.evaluate(() => {
+      const out = [];
+      if (document.documentElement.scrollWidth > innerWidth + 1) out.push(`the page is ${document.documentElement.scrollWidth} wide`);
+      for (const e of document.querySelectorAll('button, input, textarea, select, h1, h2')) {
+        if (!e.checkVisibility() || e.closest('.offscreen, .prose') || e.classList.contains('offscreen')) continue;
+        const b = e.getBoundingClientRect();
+        if (b.width > 0 && (b.right > innerWidth + 1 || b.left < -1)) out.push(`${e.tagName} ${(e.ariaLabel ?? e.innerText ?? '').slice(0, 30)} at ${Math.round(b.left)}–${Math.round(b.right)} of ${innerWidth}`);
+      }
+      const block = document.querySelector('[data-decision]')?.getBoundingClientRect();
+      if (block && document.querySelector('[data-decision]').checkVisibility() && (block.bottom > innerHeight + 1 || block.height < 20)) out.push(`the decision ends at ${block.bottom} of ${innerHeight}`);
+      return out;
+    });
+    assert.deepEqual(off, [], name);
+    await page.keys('Escape', 'Escape', 'Escape');
+  }
+}
+test('everything fits 900 by 600', { before: fill, viewport: { width: 900, height: 600 }, timeout: 60_000 }, fits);
+test('everything fits at 200 % zoom', { before: fill, viewport: { width: 640, height: 420 }, scale: 2, timeout: 60_000 }, fits);
+test('everything fits 1440 by 900, dark', { before: fill, viewport: { width: 1440, height: 900 }, scheme: 'dark', timeout: 60_000 }, fits);
+
+test('in a narrow window a key decides only what can be seen', { viewport: { width: 640, height: 480 } }, async ({ agent, page, p }) => {
+  const a = await agent.ask('Narrow?');
+  await page.row(a).waitFor();
+  await page.keys('j');
+  await p.waitForTimeout(200);
+  await page.keys('1', '1');
+  await p.waitForTimeout(200);
+  assert.equal((await agent.answer(a)).status, 'open');
+  await page.keys('Enter');
+  await page.says('[data-decision]', /Ship to prod now/);
+  await page.keys('1');
+  await until('the answer', () => agent.answer(a), (x) => x.status === 'answered');
+});
+
+test('nothing jumps while an item opens', { before: fill }, async ({ page, p, given }) => {
+  await page.open(given.ask);
+  const shift = await p.evaluate(() => new Promise((then) => {
+    let sum = 0;
+    new PerformanceObserver((l) => { for (const e of l.getEntries()) sum += e.value; }).observe({ type: 'layout-shift' });
+    const keys = ['j', 'k', 'j', 'k'];
+    const step = () => (keys.length ? (window.dispatchEvent(new KeyboardEvent('keydown', { key: keys[0], code: `Key${keys[0].toUpperCase()}`, bubbles: true })),
+      window.dispatchEvent(new KeyboardEvent('keyup', { key: keys[0], code: `Key${keys.shift().toUpperCase()}`, bubbles: true })), setTimeout(step, 250)) : setTimeout(() => then(sum), 300));
+    step();
+  }));
+  figure(`layout shift over four items: ${shift.toFixed(4)}`);
+});
