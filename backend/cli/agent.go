@@ -41,7 +41,7 @@ func (a *app) agentCommand() *cobra.Command {
 				if alg != "" {
 					body["signature_alg"] = alg
 				}
-				if err := h.call(cmd.Context(), http.MethodPost, "/v1/agents", body, &c); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodPost, "/v1/agents", body, &c); err != nil {
 					return err
 				}
 				return a.printCredentials(c, "Enrolled")
@@ -65,7 +65,7 @@ func (a *app) agentCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
 				var c credentials
-				if err := h.call(cmd.Context(), http.MethodPost, "/api/agents/"+url.PathEscape(args[0])+"/rotate", nil, &c); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodPost, "/api/agents/"+url.PathEscape(args[0])+"/rotate", nil, &c); err != nil {
 					return err
 				}
 				return a.printCredentials(c, "Rotated")
@@ -81,7 +81,7 @@ func (a *app) agentCommand() *cobra.Command {
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
-				if err := h.call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
 					return err
 				}
 				return a.done(map[string]any{"agent_id": args[0], "revoked": true}, "Revoked %s.", args[0])
@@ -91,7 +91,8 @@ func (a *app) agentCommand() *cobra.Command {
 	for _, c := range []*cobra.Command{add, list, rotate, revoke} {
 		a.addrFlag(c)
 	}
-	return group("agent", "Agents: enrol, list, rotate, revoke", "  deskbell agent add deploybot\n  deskbell agent list", add, list, rotate, revoke)
+	return group("agent", "Agents: enrol, list, rotate, revoke, stop", "  deskbell agent add deploybot\n  deskbell agent list",
+		add, list, a.sessionsCommand(), a.stopCommand(), a.resumeCommand(), rotate, revoke)
 }
 
 // done says that something was done, to a person or as JSON.
@@ -116,7 +117,6 @@ type agentRow struct {
 	AgentID   string   `json:"agent_id"`
 	Protocol  string   `json:"protocol"`
 	RevokedAt int64    `json:"revoked_at"`
-	LastSeen  int64    `json:"last_seen"`
 	OpenItems int      `json:"open_items"`
 	Awaiting  []string `json:"hosts_awaiting_approval"`
 }
@@ -124,34 +124,60 @@ type agentRow struct {
 func (a *app) listAgents(ctx context.Context) error {
 	return a.asOperator(ctx, func(h *hub) error {
 		var raw json.RawMessage
-		if err := h.call(ctx, http.MethodGet, "/v1/agents", nil, &raw); err != nil {
+		if err := h.Call(ctx, http.MethodGet, "/api/fleet", nil, &raw); err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(raw)
-		}
 		var doc struct {
-			Agents []agentRow `json:"agents"`
+			Agents []fleetAgent `json:"agents"`
 		}
 		if err := json.Unmarshal(raw, &doc); err != nil {
 			return err
+		}
+		if a.json {
+			var whole struct {
+				Agents []map[string]json.RawMessage `json:"agents"`
+			}
+			if err := json.Unmarshal(raw, &whole); err != nil {
+				return err
+			}
+			for _, ag := range whole.Agents {
+				delete(ag, "sessions") // `agent sessions` lists those
+			}
+			return a.printJSON(map[string]any{"agents": whole.Agents})
 		}
 		if len(doc.Agents) == 0 {
 			a.say("No agents yet: `deskbell agent add ID` enrols one.")
 			return nil
 		}
-		rows := [][]string{{"AGENT", "PROTOCOL", "OPEN", "LAST SEEN", "NOTE"}}
+		now := time.Now()
+		rows := [][]string{{"AGENT", "PROTOCOL", "PRESENCE", "OPEN", "MAILBOX", "NOTE"}}
 		for _, r := range doc.Agents {
-			note := ""
-			switch {
-			case r.RevokedAt != 0:
-				note = "revoked " + ago(fromMs(r.RevokedAt), time.Now())
-			case len(r.Awaiting) > 0:
-				note = "callback host awaits approval: " + line(strings.Join(r.Awaiting, " "))
-			}
-			rows = append(rows, []string{line(r.AgentID), line(r.Protocol), itoa(r.OpenItems), ago(fromMs(r.LastSeen), time.Now()), note})
+			rows = append(rows, []string{line(r.AgentID), line(r.Protocol), r.Presence.text(now), itoa(r.OpenItems), itoa(r.waiting()), r.note(now)})
 		}
 		table(a.out, rows)
 		return nil
 	})
+}
+
+// waiting is how much is in the agent's mailbox and was not acknowledged.
+func (r fleetAgent) waiting() int {
+	n := r.Waiting
+	for _, s := range r.Sessions {
+		n += s.Waiting
+	}
+	return n
+}
+
+func (r fleetAgent) note(now time.Time) string {
+	var notes []string
+	if r.RevokedAt != 0 {
+		notes = append(notes, "revoked "+ago(fromMs(r.RevokedAt), now))
+	}
+	if r.Stopped != nil {
+		notes = append(notes, "stopped "+ago(fromMs(r.Stopped.At), now))
+	}
+	if len(r.Awaiting) > 0 {
+		notes = append(notes, "callback host awaits approval: "+line(strings.Join(r.Awaiting, " ")))
+	}
+	return strings.Join(notes, "; ")
 }

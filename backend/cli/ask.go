@@ -5,20 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"deskbell/backend/client"
 )
 
 // post is what ask, task and notify have in common.
 type post struct {
 	compose
-	as      agentFlags
+	waiting
+	as agentFlags
+}
+
+// waiting says whether a command waits for the end of what it began, and for how long.
+type waiting struct {
 	wait    bool
 	timeout time.Duration
 }
@@ -77,17 +82,24 @@ func (a *app) postCommand(p *post, kind string) *cobra.Command {
 	return c
 }
 
-func (p *post) waitFlags(c *cobra.Command) {
+func (p *waiting) waitFlags(c *cobra.Command) {
 	c.Flags().BoolVar(&p.wait, "wait", false, "wait for the end, also across a restart of the hub")
-	c.Flags().DurationVar(&p.timeout, "timeout", 0, "with --wait: give up after this `DURATION` (90s, 2h); the message stays open")
+	c.Flags().DurationVar(&p.timeout, "timeout", 0, "with --wait: give up after this `DURATION` (90s, 2h); what was sent stays as it is")
+}
+
+func (p *waiting) check() error {
+	switch {
+	case p.timeout != 0 && !p.wait:
+		return usagef("--timeout goes with --wait")
+	case p.timeout < 0:
+		return usagef("--timeout must not be negative")
+	}
+	return nil
 }
 
 func (a *app) post(ctx context.Context, p *post, kind, title string) error {
-	if p.timeout != 0 && !p.wait {
-		return usagef("--timeout goes with --wait")
-	}
-	if p.timeout < 0 {
-		return usagef("--timeout must not be negative")
+	if err := p.waiting.check(); err != nil {
+		return err
 	}
 	ag, err := a.agent(p.as)
 	if err != nil {
@@ -98,27 +110,21 @@ func (a *app) post(ctx context.Context, p *post, kind, title string) error {
 	if err != nil {
 		return err
 	}
-	w := &waiter{app: a, agent: ag, started: started, timeout: p.timeout, patience: 10 * time.Second}
+	w := &waiter{app: a, agent: ag, started: started, timeout: p.timeout, patience: 10 * time.Second, sending: true}
 	if p.wait {
 		w.patience = 0 // as long as the wait itself
 	}
-	raw, err := w.submit(ctx, e)
+	ag.Again = w.again
+	ack, err := w.submit(ctx, e)
 	if err != nil {
 		return err
-	}
-	var ack struct {
-		ID     string `json:"id"`
-		Status string `json:"status"`
-	}
-	if err := json.Unmarshal(raw, &ack); err != nil || ack.ID == "" {
-		return errors.New("the hub's answer to the message is not what was expected")
 	}
 	if p.wait {
 		a.say("%s: waiting for %s", ack.ID, map[string]string{"ask": "the answer", "task": "it to be done"}[kind])
 		return w.wait(ctx, ack.ID)
 	}
 	if a.json {
-		return a.printJSON(json.RawMessage(raw))
+		return a.printJSON(ack.Raw)
 	}
 	a.tell("%s", ack.ID)
 	return nil
@@ -133,7 +139,7 @@ func (a *app) operatorName(ctx context.Context, ag *agent) (string, error) {
 	var doc struct {
 		Operator string `json:"operator"`
 	}
-	if err := a.dial(ag.cfg, base, "").call(ctx, http.MethodGet, "/.well-known/ma2h", nil, &doc); err != nil {
+	if err := a.dial(ag.cfg, base, "").Call(ctx, http.MethodGet, "/.well-known/ma2h", nil, &doc); err != nil {
 		return "", err
 	}
 	if doc.Operator == "" {
@@ -148,85 +154,51 @@ type waiter struct {
 	agent    *agent
 	started  time.Time
 	timeout  time.Duration // 0: none
-	patience time.Duration // how long a hub that does not answer is tried; 0: as long as timeout
-	silent   bool          // the person was told that the hub does not answer
+	patience time.Duration // how long a hub that does not answer is tried; 0: as long as it takes
+	sending  bool
 }
 
-// left is how long there is still to wait; a day when there is no timeout.
-func (w *waiter) left() time.Duration {
-	if w.timeout == 0 {
-		return 24 * time.Hour
-	}
-	return w.timeout - time.Since(w.started)
-}
-
-// retry decides what to do about a failed request: wait a little and return nil, or give up with the error to report.
-func (w *waiter) retry(ctx context.Context, err error, attempt int) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var (
-		none  *noHub
-		gone  *unreachable
-		delay = min(100*time.Millisecond<<min(attempt, 10), 5*time.Second)
-	)
-	delay += time.Duration(rand.Int64N(int64(delay) / 4))
-	refused, ok := refusedAs(err)
+// again decides whether a request that failed for now is tried again, and says so.
+func (w *waiter) again(err error, attempt int, pause time.Duration) error {
+	var none *noHub
+	refused, ok := client.Refused(err)
 	switch {
-	case errors.As(err, &none), errors.As(err, &gone):
-		if w.patience > 0 && time.Since(w.started) > w.patience {
-			return err
-		}
-		if !w.silent {
-			w.silent = true
-			w.say("%s. Trying on.", err)
-		}
-	case ok && refused.Status >= 500:
-	case ok && refused.Status == http.StatusTooManyRequests && w.patience == 0:
-		if n, err := strconv.Atoi(refused.RetryAfter); err == nil {
-			delay = time.Duration(max(n, 1)) * time.Second
-		}
-		w.say("%s: trying again in %s", refused.Message, span(delay))
-	default:
+	case !ok && w.sending && attempt == 0 && errors.As(err, &none):
 		return err
-	}
-	left := w.left()
-	if left <= 0 {
+	case !ok && w.patience > 0 && time.Since(w.started) > w.patience:
 		return err
+	case !ok && w.sending && w.timeout > 0 && time.Since(w.started) > w.timeout:
+		return err
+	case !ok && attempt == 0:
+		w.say("%s. Trying on.", err)
+	case ok && refused.Status == http.StatusTooManyRequests && w.patience > 0:
+		return err
+	case ok && refused.Status == http.StatusTooManyRequests:
+		w.say("%s: trying again in %s", refused.Message, span(pause))
 	}
-	return pause(ctx, min(delay, left))
+	return nil
 }
 
-// submit sends the message, the same bytes every time, until the hub took or refused it.
-func (w *waiter) submit(ctx context.Context, e *envelope) (json.RawMessage, error) {
-	for attempt := 0; ; attempt++ {
-		body, err := marshal(e)
+// submit sends the message until the hub took or refused it.
+func (w *waiter) submit(ctx context.Context, e *envelope) (client.Receipt, error) {
+	for {
+		body, err := client.Bytes(e)
 		if err != nil {
-			return nil, err
+			return client.Receipt{}, err
 		}
-		var ack json.RawMessage
-		err = w.agent.call(ctx, http.MethodPost, "/v1/messages", json.RawMessage(body), &ack)
-		if err == nil {
-			w.silent = false
-			return ack, nil
-		}
-		if c, ok := refusedAs(err, "idempotency_conflict"); ok && w.sameButTime(ctx, e, c) {
+		ack, err := w.agent.Submit(ctx, body)
+		if c, ok := client.Refused(err, "idempotency_conflict"); ok && w.sameButTime(ctx, e, c) {
 			w.say("A message with this key was sent before: going on with that one.")
 			continue
 		}
-		var none *noHub
-		if attempt == 0 && errors.As(err, &none) {
-			return nil, err
-		}
-		if err := w.retry(ctx, err, attempt); err != nil {
-			return nil, err
-		}
+		w.sending = false
+		return ack, err
 	}
 }
 
 // sameButTime makes e the message that its key stands for already, where the two differ in nothing but when they were
 // made. A script that is run again asks the same question, not a new one.
-func (w *waiter) sameButTime(ctx context.Context, e *envelope, conflict *apiError) bool {
+func (w *waiter) sameButTime(ctx context.Context, e *envelope, conflict *client.Error) bool {
 	for _, f := range conflict.Details {
 		if f.Pointer != "/created_at" && f.Pointer != "/expires_at" {
 			return false
@@ -244,7 +216,7 @@ func (w *waiter) byKey(ctx context.Context, key string) (message, bool) {
 	cursor := ""
 	for range 20 { // pages of the agent's own messages, newest first
 		var page messagePage
-		if w.agent.call(ctx, http.MethodGet, "/v1/messages?limit=500"+cursor, nil, &page) != nil {
+		if w.agent.Call(ctx, http.MethodGet, "/v1/messages?limit=500"+cursor, nil, &page) != nil {
 			return message{}, false
 		}
 		if i := slices.IndexFunc(page.Messages, func(m message) bool { return m.Key == key }); i >= 0 {
@@ -260,44 +232,24 @@ func (w *waiter) byKey(ctx context.Context, key string) (message, bool) {
 
 // wait pulls until the message ends, and reports how.
 func (w *waiter) wait(ctx context.Context, id string) error {
-	for attempt := 0; ; {
-		left := w.left()
-		ask := min(60*time.Second, max(left, 0)).Truncate(time.Second)
-		slack := 20 * time.Second
-		if w.timeout > 0 {
-			slack = 3 * time.Second
-		}
-		poll, cancel := context.WithTimeout(ctx, ask+slack)
-		var m message
-		err := w.agent.call(poll, http.MethodGet, fmt.Sprintf("/v1/messages/%s?wait=%d", id, int(ask.Seconds())), nil, &m)
-		cancel()
-		switch {
-		case err == nil && m.Status != "open":
-			return w.report(ctx, m)
-		case ctx.Err() != nil:
-			return w.interrupted(id)
-		case left <= 0:
-			return w.stillOpen(id, err)
-		case err == nil:
-			attempt, w.silent = 0, false
-			if ask < time.Second { // less than a second is left: look once more at the end of it
-				if pause(ctx, left) != nil {
-					return w.interrupted(id)
-				}
-			}
-		default:
-			if errors.Is(err, context.DeadlineExceeded) {
-				err = &unreachable{base: "its address", err: errors.New("no answer in time")}
-			}
-			if err := w.retry(ctx, err, attempt); err != nil && w.left() > 0 {
-				if ctx.Err() != nil {
-					return w.interrupted(id)
-				}
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			attempt++
-		}
+	left := time.Duration(0)
+	if w.timeout > 0 {
+		left = max(w.timeout-time.Since(w.started), 1)
 	}
+	m, err := w.agent.Wait(ctx, id, left)
+	switch {
+	case ctx.Err() != nil:
+		return w.interrupted(id)
+	case err == nil && m.Open(), client.Retryable(err):
+		return w.stillOpen(id, err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	var end message
+	if err := json.Unmarshal(m.Raw, &end); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	return w.report(ctx, end)
 }
 
 func (w *waiter) interrupted(id string) error {
@@ -342,7 +294,7 @@ func (w *waiter) report(ctx context.Context, m message) error {
 	}
 	quick, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	_ = w.agent.call(quick, http.MethodPost, "/v1/messages/"+m.ID+"/ack", nil, nil) // a courtesy: the answer is here either way
+	_ = w.agent.Acknowledge(quick, m.ID, "") // a courtesy: the answer is here either way
 	switch m.Status {
 	case "answered", "completed":
 		return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
+	"deskbell/backend/client"
 	"deskbell/backend/config"
 )
 
@@ -109,7 +110,7 @@ func (a *app) exitCode(err error) int {
 	var (
 		with    *exit
 		other   *backend.RunningError
-		refused *apiError
+		refused *client.Error
 	)
 	switch {
 	case errors.As(err, &with):
@@ -163,8 +164,8 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add("hub", a.serveCommand(), a.agentCommand(), a.secretCommand(), a.settingsCommand())
-	add("agents", a.askCommand(), a.taskCommand(), a.notifyCommand(), a.cancelCommand(), a.pairCommand(), a.validateCommand(), a.verifyCommand())
-	add("desk", a.listCommand(), a.showCommand(), a.resolveCommand())
+	add("agents", a.askCommand(), a.taskCommand(), a.notifyCommand(), a.cancelCommand(), a.inboxCommand(), a.pairCommand(), a.validateCommand(), a.verifyCommand())
+	add("desk", a.listCommand(), a.showCommand(), a.resolveCommand(), a.tellCommand())
 	add("house", a.backupCommand(), a.exportCommand(), a.doctorCommand(), a.versionCommand(), completionCommand())
 	a.mark(root)
 	return root

@@ -43,7 +43,7 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 	}
 	walk(a.root())
 	for _, must := range []string{
-		"serve", "agent add", "agent list", "agent rotate", "agent revoke", "secret set", "secret list", "secret rm", "ask", "task", "notify",
+		"serve", "agent add", "agent list", "agent rotate", "agent revoke", "agent stop", "agent resume", "agent sessions", "tell", "inbox", "pair", "secret set", "secret list", "secret rm", "ask", "task", "notify",
 		"list", "show", "resolve", "cancel", "validate", "verify", "settings get", "settings set", "backup", "export", "doctor", "version", "completion",
 	} {
 		if !seen[must] {

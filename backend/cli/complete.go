@@ -22,7 +22,7 @@ func (a *app) suggest(path string, pick func(json.RawMessage) []string) []string
 		return nil
 	}
 	var raw json.RawMessage
-	if h.call(ctx, http.MethodGet, path, nil, &raw) != nil {
+	if h.Call(ctx, http.MethodGet, path, nil, &raw) != nil {
 		return nil
 	}
 	return pick(raw)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"deskbell/backend/client"
 	"deskbell/backend/inbox"
 )
 
@@ -119,15 +120,21 @@ type compose struct {
 }
 
 func (c *compose) commonFlags(cmd *cobra.Command) {
+	c.textFlags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&c.body, "body", "", "more to read, Markdown: `TEXT`, @FILE, or - for standard input")
-	f.StringVar(&c.priority, "priority", "", "low, normal, high or urgent (`LEVEL`)")
-	f.StringArrayVar(&c.tags, "tag", nil, "a `TAG`; may be repeated")
 	f.StringVar(&c.project, "project", "", "the `NAME` of the project it concerns")
 	f.StringVar(&c.run, "run", "", "the `ID` of the run that asks (default: a new one)")
 	f.StringVar(&c.state, "state", "", "a `JSON` object (or @FILE) that comes back with the answer and that nobody else reads")
 	f.StringArrayVar(&c.files, "context-file", nil, "show the text of `FILE` with it (.json: as data); may be repeated")
 	f.StringVar(&c.key, "key", "", "idempotency `KEY`: the same message sent again under it is the same message (default: a random one)")
+}
+
+// textFlags are those of everything that is written to somebody, in either direction.
+func (c *compose) textFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.body, "body", "", "more to read, Markdown: `TEXT`, @FILE, or - for standard input")
+	f.StringVar(&c.priority, "priority", "", "low, normal, high or urgent (`LEVEL`)")
+	f.StringArrayVar(&c.tags, "tag", nil, "a `TAG`; may be repeated")
 	f.BoolVar(&c.sensitive, "sensitive", false, "keep its content out of logs, search and exports")
 }
 
@@ -167,10 +174,8 @@ func (c *compose) build(a *app, kind, title, agent string, now time.Time, operat
 	if e.Agent.RunID == "" {
 		e.Agent.RunID = "cli-" + rand.Text()
 	}
-	switch c.priority {
-	case "", "low", "normal", "high", "urgent":
-	default:
-		return nil, usagef("--priority: %q is not low, normal, high or urgent", c.priority)
+	if err := oneOf("--priority", c.priority, "low", "normal", "high", "urgent"); err != nil {
+		return nil, err
 	}
 	var err error
 	if e.Body, err = a.textOf("--body", c.body); err != nil {
@@ -247,7 +252,7 @@ func (c *compose) ask(a *app, q *request) error {
 	if q.Mode == "input" {
 		q.Default, err = a.objectOf("--default", c.fallback)
 	} else {
-		q.Default, err = marshal(c.fallback)
+		q.Default, err = client.Bytes(c.fallback)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
+	"deskbell/backend/client"
 	"deskbell/backend/config"
 	"deskbell/backend/notify/dbus"
 )
@@ -185,7 +186,7 @@ func (d *doctor) hub(ctx context.Context) *hub {
 		return nil
 	}
 	if h != nil {
-		d.add(levelOK, "hub", "", "runs at %s (pid %d)", h.base, info.PID)
+		d.add(levelOK, "hub", "", "runs at %s (pid %d)", h.URL, info.PID)
 		return h
 	}
 	if db, err := os.Stat(filepath.Join(d.cfg.Data, "deskbell.db")); err == nil && db.Size() == 0 {
@@ -216,7 +217,7 @@ func (d *doctor) port() {
 	addr := d.address()
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		d.add(levelWarn, "port", "stop what uses it, or choose another with --addr", "a hub could not listen at %s: %s", addr, plainNet(err))
+		d.add(levelWarn, "port", "stop what uses it, or choose another with --addr", "a hub could not listen at %s: %s", addr, client.PlainNet(err))
 		return
 	}
 	_ = ln.Close() // it was only tried
@@ -242,7 +243,7 @@ type healthDoc struct {
 
 func (d *doctor) health(ctx context.Context, h *hub) {
 	var doc healthDoc
-	if err := h.call(ctx, http.MethodGet, "/api/health", nil, &doc); err != nil {
+	if err := h.Call(ctx, http.MethodGet, "/api/health", nil, &doc); err != nil {
 		d.add(levelFail, "database", "look at the hub's log", "the hub could not look at it: %s", err)
 		return
 	}
@@ -272,7 +273,7 @@ func (d *doctor) times(ctx context.Context, h *hub, doc healthDoc) {
 		d.add(levelWarn, "hub's clock", "", "is %s away from this one", span(apart))
 	}
 	var page messagePage
-	if err := h.call(ctx, http.MethodGet, "/v1/messages?limit=1", nil, &page); err != nil {
+	if err := h.Call(ctx, http.MethodGet, "/v1/messages?limit=1", nil, &page); err != nil {
 		return // what is wrong with the database was said
 	}
 	for _, m := range page.Messages {
@@ -305,7 +306,7 @@ func (d *doctor) relaxations(ctx context.Context, h *hub, doc healthDoc) {
 		d.add(levelWarn, "relaxations", "run it without --dev (DESKBELL_DEV, dev in config.toml) for real work", "developer mode is on")
 	}
 	var s map[string]any
-	if h.call(ctx, http.MethodGet, "/v1/settings", nil, &s) == nil && s["callbacks.allow_loopback"] == true {
+	if h.Call(ctx, http.MethodGet, "/v1/settings", nil, &s) == nil && s["callbacks.allow_loopback"] == true {
 		d.add(levelOK, "relaxations", "", "approved callbacks may reach this machine (callbacks.allow_loopback)")
 	}
 }

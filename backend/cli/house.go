@@ -111,9 +111,9 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 			Data string `json:"data"`
 		} `json:"hub"`
 	}
-	err = h.call(ctx, http.MethodGet, "/api/state", nil, &state)
+	err = h.Call(ctx, http.MethodGet, "/api/state", nil, &state)
 	if err == nil {
-		err = h.call(ctx, http.MethodPost, "/api/backup", map[string]string{"path": path}, nil)
+		err = h.Call(ctx, http.MethodPost, "/api/backup", map[string]string{"path": path}, nil)
 	}
 	var copied []string
 	if err == nil && withSecrets {
@@ -173,7 +173,7 @@ func (a *app) exportCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
-				resp, err := h.open(cmd.Context(), http.MethodGet, "/api/export", nil)
+				resp, err := h.Open(cmd.Context(), http.MethodGet, "/api/export", nil)
 				if err != nil {
 					return err
 				}

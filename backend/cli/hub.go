@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -15,67 +12,19 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"deskbell/backend"
+	"deskbell/backend/client"
 	"deskbell/backend/config"
-	"deskbell/backend/inbox"
 )
 
 // hub is a way to the hub, with a credential.
 type hub struct {
-	base    string
-	token   string
-	http    *http.Client
-	offline bool
+	*client.Client
+	offline bool // it was opened in this process
 	close   func() error
-}
-
-// apiError is the hub's refusal.
-type apiError struct {
-	Status     int
-	Code       string
-	Message    string
-	Details    []inbox.FieldError
-	RetryAfter string
-	Body       []byte
-}
-
-func (e *apiError) Error() string { return e.Message }
-
-// refusedAs returns the hub's refusal that err is, if it has one of these codes, or no code is named.
-func refusedAs(err error, codes ...string) (*apiError, bool) {
-	var e *apiError
-	if !errors.As(err, &e) {
-		return nil, false
-	}
-	return e, len(codes) == 0 || slices.Contains(codes, e.Code)
-}
-
-// unreachable: nothing that speaks HTTP answered whole.
-type unreachable struct {
-	base string
-	err  error
-}
-
-func (e *unreachable) Error() string {
-	return fmt.Sprintf("the hub at %s does not answer (%s)", e.base, plainNet(e.err))
-}
-
-func (e *unreachable) Unwrap() error { return e.err }
-
-func plainNet(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	return err.Error()
 }
 
 // noHub: no hub runs on the data folder.
@@ -92,84 +41,8 @@ func (e *noHub) Error() string {
 	return s + ": start it with `deskbell serve` or open the window, or name another with --addr or --data"
 }
 
-// call sends one request and reads the answer into out, if there is one. Errors: *apiError, *unreachable.
-func (h *hub) call(ctx context.Context, method, path string, body, out any) error {
-	var raw []byte
-	switch b := body.(type) {
-	case nil:
-	case json.RawMessage:
-		raw = b
-	default:
-		var err error
-		if raw, err = marshal(b); err != nil {
-			return err
-		}
-	}
-	answer, err := h.send(ctx, method, path, raw)
-	if err != nil || out == nil {
-		return err
-	}
-	if r, ok := out.(*json.RawMessage); ok {
-		*r = answer
-		return nil
-	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return &unreachable{h.base, fmt.Errorf("its answer is not what was expected: %w", err)}
-	}
-	return nil
-}
-
-func (h *hub) send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	resp, err := h.open(ctx, method, path, body)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, &unreachable{h.base, err}
-	}
-	return answer, nil
-}
-
-// open sends one request and returns the answer, a success, unread.
-func (h *hub) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, h.base+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if h.token != "" {
-		req.Header.Set("Authorization", "Bearer "+h.token)
-	}
-	req.Header.Set("User-Agent", "deskbell/"+config.Version)
-	resp, err := h.http.Do(req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, &unreachable{h.base, err}
-	}
-	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<20)) // what came is enough to say what is wrong
-	var e struct {
-		Error struct {
-			Code    string             `json:"code"`
-			Message string             `json:"message"`
-			Details []inbox.FieldError `json:"details"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(answer, &e) != nil || e.Error.Code == "" {
-		return nil, &unreachable{h.base, fmt.Errorf("HTTP %s from something that is not a hub", resp.Status)}
-	}
-	return nil, &apiError{Status: resp.StatusCode, Code: e.Error.Code, Message: e.Error.Message, Details: e.Error.Details,
-		RetryAfter: resp.Header.Get("Retry-After"), Body: answer}
-}
+// Is makes it a hub that does not answer, and may yet.
+func (e *noHub) Is(target error) bool { return target == client.ErrUnreachable }
 
 // baseURL makes an address a person wrote into the URL the hub answers at. A credential is sent in clear to this
 // machine only.
@@ -238,7 +111,11 @@ func (a *app) find(cfg config.Config) (string, error) {
 
 // dial returns a way to the hub at base, with a credential or none.
 func (a *app) dial(cfg config.Config, base, token string) *hub {
-	return &hub{base: base, token: token, http: httpClient(cfg), close: func() error { return nil }}
+	return &hub{Client: a.client(cfg, base, token), close: func() error { return nil }}
+}
+
+func (a *app) client(cfg config.Config, base, token string) *client.Client {
+	return &client.Client{URL: base, Token: token, HTTP: httpClient(cfg), UserAgent: "deskbell/" + config.Version}
 }
 
 // operatorToken reads the operator's token from the data folder.
@@ -260,7 +137,7 @@ func responds(ctx context.Context, h *hub) bool {
 	var health struct {
 		Status string `json:"status"`
 	}
-	return h.call(ctx, http.MethodGet, "/healthz", nil, &health) == nil && health.Status == "ok"
+	return h.Call(ctx, http.MethodGet, "/healthz", nil, &health) == nil && health.Status == "ok"
 }
 
 // operator returns a way to the hub as the operator: the one that runs, or, when none does, one opened on the data
@@ -347,7 +224,7 @@ func (a *app) openHere(ctx context.Context, cfg config.Config) (*hub, error) {
 
 // local is the operator's way to a hub in this process.
 func local(hb *backend.Hub) *hub {
-	return &hub{base: "http://deskbell.invalid", http: &http.Client{Transport: inProcess{hb.Handler()}}, offline: true,
+	return &hub{Client: &client.Client{URL: "http://deskbell.invalid", HTTP: &http.Client{Transport: inProcess{hb.Handler()}}}, offline: true,
 		close: func() error { return nil }}
 }
 
@@ -359,8 +236,8 @@ func (a *app) asOperator(ctx context.Context, fn func(*hub) error) (err error) {
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
 	err = fn(h)
-	if e, ok := refusedAs(err, "unauthenticated"); ok {
-		return fmt.Errorf("the hub at %s does not take this data folder's operator token: it runs on another folder (--data DIR): %w", h.base, e)
+	if e, ok := client.Refused(err, "unauthenticated"); ok {
+		return fmt.Errorf("the hub at %s does not take this data folder's operator token: it runs on another folder (--data DIR): %w", h.URL, e)
 	}
 	return err
 }

@@ -16,14 +16,14 @@ import (
 func (a *app) reader(ctx context.Context, f agentFlags, fn func(get func(path string, out any) error) error) error {
 	if f.id == "" && f.token == "" {
 		return a.asOperator(ctx, func(h *hub) error {
-			return fn(func(path string, out any) error { return h.call(ctx, http.MethodGet, path, nil, out) })
+			return fn(func(path string, out any) error { return h.Call(ctx, http.MethodGet, path, nil, out) })
 		})
 	}
 	ag, err := a.agent(f)
 	if err != nil {
 		return err
 	}
-	return fn(func(path string, out any) error { return ag.call(ctx, http.MethodGet, path, nil, out) })
+	return fn(func(path string, out any) error { return ag.Call(ctx, http.MethodGet, path, nil, out) })
 }
 
 type listFlags struct {

@@ -12,11 +12,13 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
+	"deskbell/backend/client"
 	"deskbell/backend/config"
 	"deskbell/backend/secrets"
 )
@@ -34,11 +36,14 @@ func (f *agentFlags) add(c *cobra.Command, what string) {
 
 // agent is an agent that this command acts as, on whatever hub is found.
 type agent struct {
-	a     *app
-	cfg   config.Config
-	id    string
+	*client.Client
+	a   *app
+	cfg config.Config
+	id  string
+	own bool // the command line's own, enrolled when need be
+
+	mu    sync.Mutex
 	token string
-	own   bool // the command line's own, enrolled when need be
 }
 
 // agent returns the agent that the flags or the environment name, or the command line's own. The own one may not be
@@ -54,22 +59,25 @@ func (a *app) agent(f agentFlags) (*agent, error) {
 	if f.token == "" {
 		f.token = a.getenv("DESKBELL_TOKEN")
 	}
-	switch {
-	case f.id != "" && f.token != "":
-		return &agent{a: a, cfg: cfg, id: f.id, token: f.token}, nil
-	case f.id != "":
-		return nil, usagef("acting as %s needs its token: --token, or better DESKBELL_TOKEN", f.id)
-	case f.token != "":
+	ag := &agent{Client: a.client(cfg, "", ""), a: a, cfg: cfg, id: f.id, token: f.token}
+	ag.Where = ag.where
+	if f.id == "" && f.token != "" {
 		return nil, usagef("a token is given without the id of its agent: add --agent ID or DESKBELL_AGENT")
 	}
-	ag := &agent{a: a, cfg: cfg, id: "cli/" + ownName(), own: true}
-	c, err := ag.load()
-	if err != nil {
-		return nil, err
+	if f.token == "" {
+		ag.own, ag.id = true, "cli/"+ownName()
+		c, err := ag.load()
+		if err != nil {
+			return nil, err
+		}
+		if c.AgentID != "" {
+			ag.id, ag.token = c.AgentID, c.Token
+		}
+		if f.id != "" && f.id != ag.id {
+			return nil, usagef("acting as %s needs its token: --token, or better DESKBELL_TOKEN", f.id)
+		}
 	}
-	if c.AgentID != "" {
-		ag.id, ag.token = c.AgentID, c.Token
-	}
+	ag.Agent = ag.id
 	return ag, nil
 }
 
@@ -105,30 +113,21 @@ func (ag *agent) load() (credentials, error) {
 	return c, nil
 }
 
-// call sends a request as the agent to the hub as it is found now. The own agent is enrolled first, and again when its
-// token is not taken any more. Errors: *noHub, *unreachable, *apiError.
-func (ag *agent) call(ctx context.Context, method, path string, body, out any) error {
-	base, err := ag.a.find(ag.cfg)
-	if err != nil {
-		return err
+// where finds the hub as it runs now. The own agent is enrolled first, and again when its token is not taken any more.
+// Errors: *noHub, client.ErrUnreachable, *client.Error.
+func (ag *agent) where(ctx context.Context, refused string) (base, token string, err error) {
+	if base, err = ag.a.find(ag.cfg); err != nil {
+		return "", "", err
 	}
-	if ag.own && ag.token == "" {
-		if err := ag.enrol(ctx, base, ""); err != nil {
-			return err
-		}
+	ag.mu.Lock()
+	defer ag.mu.Unlock()
+	if !ag.own && refused != "" {
+		return "", "", fmt.Errorf("the hub at %s does not take this token: it is wrong, rotated or revoked", base)
 	}
-	err = ag.a.dial(ag.cfg, base, ag.token).call(ctx, method, path, body, out)
-	e, ok := refusedAs(err, "unauthenticated")
-	switch {
-	case !ok:
-		return err
-	case !ag.own:
-		return fmt.Errorf("the hub at %s does not take this token: it is wrong, rotated or revoked: %w", base, e)
+	if ag.own && (ag.token == "" || ag.token == refused) {
+		err = ag.enrol(ctx, base, refused)
 	}
-	if err := ag.enrol(ctx, base, ag.token); err != nil {
-		return err
-	}
-	return ag.a.dial(ag.cfg, base, ag.token).call(ctx, method, path, body, out)
+	return base, ag.token, err
 }
 
 // enrol gets the own agent credentials from the hub, as the operator, and keeps them. Of several commands that need
@@ -152,11 +151,11 @@ func (ag *agent) enrol(ctx context.Context, base, stale string) (err error) {
 		return fmt.Errorf("%w; or act as another agent with --agent and DESKBELL_TOKEN", err)
 	}
 	op := ag.a.dial(ag.cfg, base, token)
-	err = op.call(ctx, http.MethodPost, "/v1/agents", map[string]string{"agent_id": ag.id}, &c)
-	if _, exists := refusedAs(err, "agent_exists"); exists { // its credentials were lost, or rotated elsewhere
-		err = op.call(ctx, http.MethodPost, "/api/agents/"+url.PathEscape(ag.id)+"/rotate", nil, &c)
+	err = op.Call(ctx, http.MethodPost, "/v1/agents", map[string]string{"agent_id": ag.id}, &c)
+	if _, exists := client.Refused(err, "agent_exists"); exists { // its credentials were lost, or rotated elsewhere
+		err = op.Call(ctx, http.MethodPost, "/api/agents/"+url.PathEscape(ag.id)+"/rotate", nil, &c)
 	}
-	if e, ok := refusedAs(err, "unauthenticated"); ok {
+	if e, ok := client.Refused(err, "unauthenticated"); ok {
 		return fmt.Errorf("the hub at %s does not take this data folder's operator token: it runs on another folder (--data DIR): %w", base, e)
 	}
 	if err != nil {

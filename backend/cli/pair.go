@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"deskbell/backend/client"
 	"deskbell/backend/secrets"
 )
 
@@ -66,7 +67,7 @@ func (a *app) pair(ctx context.Context, id, note, out string) error {
 		body["note"] = note
 	}
 	var p pairing
-	if err := a.dial(cfg, base, "").call(ctx, http.MethodPost, "/v1/pairings", body, &p); err != nil {
+	if err := a.dial(cfg, base, "").Call(ctx, http.MethodPost, "/v1/pairings", body, &p); err != nil {
 		return err
 	}
 	a.say("Code: %s\nApprove the pairing of %s in Deskbell's window if it shows the same code. Waiting…", p.Code, id)
@@ -76,10 +77,9 @@ func (a *app) pair(ctx context.Context, id, note, out string) error {
 		if err == nil {
 			base = again
 		}
-		err = a.dial(cfg, base, p.Secret).call(ctx, http.MethodGet, "/v1/pairings/"+url.PathEscape(p.ID), nil, &now)
-		var gone *unreachable
+		err = a.dial(cfg, base, p.Secret).Call(ctx, http.MethodGet, "/v1/pairings/"+url.PathEscape(p.ID), nil, &now)
 		switch {
-		case errors.As(err, &gone): // tried on: the hub may come back
+		case errors.Is(err, client.ErrUnreachable): // tried on: the hub may come back
 		case err != nil:
 			return err
 		case now.Credentials != nil:
@@ -101,7 +101,7 @@ func (a *app) keepCredentials(c credentials, out string) error {
 	if out == "" {
 		return a.printCredentials(c, "Paired")
 	}
-	raw, err := marshal(c)
+	raw, err := client.Bytes(c)
 	if err != nil {
 		return err
 	}

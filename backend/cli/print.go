@@ -15,6 +15,7 @@ import (
 	"github.com/rivo/uniseg"
 	"golang.org/x/term"
 
+	"deskbell/backend/client"
 	"deskbell/backend/render"
 )
 
@@ -52,7 +53,7 @@ func (a *app) printJSON(v any) error {
 	raw, ok := v.(json.RawMessage)
 	if !ok {
 		var err error
-		if raw, err = marshal(v); err != nil {
+		if raw, err = client.Bytes(v); err != nil {
 			return err
 		}
 	}
@@ -85,16 +86,6 @@ func inert(raw []byte) []byte {
 		}
 	}
 	return out
-}
-
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
 // line is untrusted text as one line of a terminal.

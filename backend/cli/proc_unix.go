@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"syscall"
 )
 
@@ -28,4 +29,10 @@ func freeSpace(path string) (uint64, bool) {
 		return 0, false
 	}
 	return uint64(s.Bavail) * uint64(s.Bsize), true
+}
+
+// inGroup gives a command a process group of its own, which is ended with it.
+func inGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }

@@ -1,6 +1,9 @@
 package cli
 
-import "os"
+import (
+	"os"
+	"os/exec"
+)
 
 // alive says whether a process of that id exists.
 func alive(pid int) bool {
@@ -17,3 +20,6 @@ func alive(pid int) bool {
 
 // freeSpace is not asked for on this system.
 func freeSpace(string) (uint64, bool) { return 0, false }
+
+// inGroup does nothing on this system: a command is ended alone.
+func inGroup(*exec.Cmd) {}

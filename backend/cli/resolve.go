@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"deskbell/backend/client"
 )
 
 type resolveFlags struct {
@@ -102,10 +104,10 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 		}
 		var done json.RawMessage
 		if err := call(http.MethodPost, path+"/resolve", body, &done); err != nil {
-			if e, ok := refusedAs(err, "already_terminal"); ok {
+			if e, ok := client.Refused(err, "already_terminal"); ok {
 				return lost(args[0], e)
 			}
-			if _, ok := refusedAs(err, "invalid_field"); ok && value != nil && m.Request != nil {
+			if _, ok := client.Refused(err, "invalid_field"); ok && value != nil && m.Request != nil {
 				a.showRequest(a.err, m.Request)
 			}
 			return fmtID(args[0], err)
@@ -124,10 +126,10 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 		if f.checks != nil {
 			return usagef("--check is for the operator: an agent sees the checklist of its own messages only")
 		}
-		return act(func(method, path string, body, out any) error { return ag.call(ctx, method, path, body, out) }, false)
+		return act(func(method, path string, body, out any) error { return ag.Call(ctx, method, path, body, out) }, false)
 	}
 	return a.asOperator(ctx, func(h *hub) error {
-		err := act(func(method, path string, body, out any) error { return h.call(ctx, method, path, body, out) }, true)
+		err := act(func(method, path string, body, out any) error { return h.Call(ctx, method, path, body, out) }, true)
 		if err == nil && h.offline {
 			a.say("No hub is running: the agent learns of it when one does.")
 		}
@@ -158,7 +160,7 @@ func checked(m message, lines []string) ([]check, error) {
 }
 
 // lost says how a message really ended, to one who came too late.
-func lost(id string, e *apiError) error {
+func lost(id string, e *client.Error) error {
 	var real struct {
 		Status string `json:"status"`
 	}
@@ -189,11 +191,11 @@ func (a *app) cancelCommand() *cobra.Command {
 				body["comment"] = comment
 			}
 			var done json.RawMessage
-			err = ag.call(cmd.Context(), http.MethodPost, "/v1/messages/"+url.PathEscape(args[0])+"/cancel", body, &done)
-			if e, ok := refusedAs(err, "already_terminal"); ok {
+			err = ag.Call(cmd.Context(), http.MethodPost, "/v1/messages/"+url.PathEscape(args[0])+"/cancel", body, &done)
+			if e, ok := client.Refused(err, "already_terminal"); ok {
 				return lost(args[0], e)
 			}
-			if _, ok := refusedAs(err, "not_found"); ok {
+			if _, ok := client.Refused(err, "not_found"); ok {
 				return fmt.Errorf("%s: no such message of %s", args[0], ag.id)
 			}
 			if err != nil {

@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,16 +29,20 @@ import (
 
 // The scripts in testdata run the program as a user does, processes and all. Besides the commands of testscript:
 //
-//	run CODE [<FILE] PROGRAM ARG...    runs it, with FILE as its stdin, and wants that exit code
+//	run CODE [<FILE] PROGRAM ARG...    runs it, with FILE as its stdin, and wants that exit code ("any": any)
 //	start NAME PROGRAM ARG...          starts it in the background
 //	hub NAME ARG...                    starts `deskbell serve` on a free port, waits until it is ready; ${NAME} is its URL
 //	expect NAME stdout|stderr REGEXP   waits until the output matches; named groups become variables
 //	signal NAME SIGNAL                 sends INT, TERM or KILL
 //	finish NAME CODE                   waits for the end and wants that exit code ("any": any); NAME.stdout is a file then
 //	api CODE METHOD PATH [BODY]        calls the hub of hub.json as the operator and wants that status
+//	as TOKEN CODE METHOD PATH [BODY]   the same as the agent of that token
 //	until PATH REGEXP                  asks the hub after every change it tells of, until the answer matches; named groups become variables
 //	receiver NAME                      takes pushes; ${NAME} is its URL, ${NAME_HOST} host and port
 //	received NAME                      waits for a push: its body is the file NAME.json, its header ${NAME_SIGNATURE}
+//	forger NAME URL OLD NEW            a false hub before the one at URL, whose answers have NEW for OLD; ${NAME} is its URL
+//	gate NAME URL                      a hub before the one at URL, which lets no acknowledgment through
+//	knocked NAME                       waits until an acknowledgment came to the gate
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many processes")
@@ -47,12 +54,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("DESKBELL_DATA", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // for what scripts run themselves
-			e.Values[jobsKey{}] = &jobs{byName: map[string]*job{}, receivers: map[string]*receiver{}}
+			e.Values[jobsKey{}] = &jobs{byName: map[string]*job{}, receivers: map[string]*receiver{}, gates: map[string]chan struct{}{}}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"run": cmdRun, "start": cmdStart, "hub": cmdHub, "expect": cmdExpect, "signal": cmdSignal, "finish": cmdFinish,
-			"api": cmdAPI, "until": cmdUntil, "receiver": cmdReceiver, "received": cmdReceived,
+			"api": cmdAPI, "as": cmdAs, "forger": cmdForger, "gate": cmdGate, "knocked": cmdKnocked, "until": cmdUntil, "receiver": cmdReceiver, "received": cmdReceived,
 		},
 	})
 }
@@ -71,6 +78,7 @@ type jobsKey struct{}
 type jobs struct {
 	byName    map[string]*job
 	receivers map[string]*receiver
+	gates     map[string]chan struct{}
 }
 
 func jobsOf(ts *testscript.TestScript) *jobs { return ts.Value(jobsKey{}).(*jobs) }
@@ -139,7 +147,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	// With the race detector every process would linger for a second at its end.
 	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "BROWSER", "SECRET", "MA2H_CALLBACK_SECRET",
-		"DESKBELL_DATA", "DESKBELL_ADDR", "DESKBELL_TOKEN", "DESKBELL_AGENT", "DESKBELL_DEV"} {
+		"DESKBELL_DATA", "DESKBELL_ADDR", "DESKBELL_TOKEN", "DESKBELL_AGENT", "DESKBELL_DEV", "DESKBELL_SIGNING_SECRET"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}
@@ -162,7 +170,7 @@ func cmdRun(ts *testscript.TestScript, neg bool, args []string) {
 	err := cmd.Run()
 	fmt.Fprint(ts.Stdout(), stdout.String())
 	fmt.Fprint(ts.Stderr(), stderr.String())
-	if got := exitOf(ts, err); got != code {
+	if got := exitOf(ts, err); code != "any" && got != code {
 		ts.Fatalf("exit code %s, want %s\nstdout: %s\nstderr: %s", got, code, &stdout, &stderr)
 	}
 }
@@ -294,9 +302,20 @@ func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || len(args) > 4 {
 		ts.Fatalf("usage: api CODE METHOD PATH [BODY]")
 	}
+	callAs(ts, strings.TrimSpace(ts.ReadFile(filepath.Join(ts.Getenv("DESKBELL_DATA"), "operator.token"))), args)
+}
+
+func cmdAs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 || len(args) > 5 {
+		ts.Fatalf("usage: as TOKEN CODE METHOD PATH [BODY]")
+	}
+	callAs(ts, args[0], args[1:])
+}
+
+func callAs(ts *testscript.TestScript, token string, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	resp := apiCall(ctx, ts, args[1], args[2], strings.Join(args[3:], ""))
+	resp := apiCall(ctx, ts, token, args[1], args[2], strings.Join(args[3:], ""))
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	ts.Check(err)
@@ -306,8 +325,8 @@ func cmdAPI(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// apiCall calls the hub of the data folder as the operator.
-func apiCall(ctx context.Context, ts *testscript.TestScript, method, path, body string) *http.Response {
+// apiCall calls the hub of the data folder.
+func apiCall(ctx context.Context, ts *testscript.TestScript, token, method, path, body string) *http.Response {
 	data := ts.Getenv("DESKBELL_DATA")
 	var info struct {
 		URL string `json:"url"`
@@ -315,7 +334,7 @@ func apiCall(ctx context.Context, ts *testscript.TestScript, method, path, body 
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(filepath.Join(data, "hub.json"))), &info))
 	req, err := http.NewRequestWithContext(ctx, method, info.URL+path, strings.NewReader(body))
 	ts.Check(err)
-	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ts.ReadFile(filepath.Join(data, "operator.token"))))
+	req.Header.Set("Authorization", "Bearer "+token)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -324,19 +343,108 @@ func apiCall(ctx context.Context, ts *testscript.TestScript, method, path, body 
 	return resp
 }
 
+// before starts a server that stands before a hub. change changes what the hub answers; hold keeps requests.
+func before(ts *testscript.TestScript, name, to string, change func(*http.Response) error, hold func(*http.Request) bool) {
+	target, err := url.Parse(to)
+	ts.Check(err)
+	proxy := &httputil.ReverseProxy{ModifyResponse: change, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hold != nil && hold(r) {
+			_, _ = io.Copy(io.Discard, r.Body) // only then is it noticed when the client goes away
+			<-r.Context().Done()
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	ts.Defer(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	ts.Setenv(name, s.URL)
+}
+
+func cmdForger(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: forger NAME URL OLD NEW")
+	}
+	before(ts, args[0], args[1], func(r *http.Response) error {
+		if strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+			r.Body = &replacing{ReadCloser: r.Body, lines: bufio.NewReader(r.Body), before: args[2], after: args[3]}
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		body = bytes.ReplaceAll(body, []byte(args[2]), []byte(args[3]))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		return nil
+	}, nil)
+}
+
+// replacing changes a stream line by line.
+type replacing struct {
+	io.ReadCloser
+	lines         *bufio.Reader
+	rest          []byte
+	before, after string
+}
+
+func (r *replacing) Read(b []byte) (int, error) {
+	if len(r.rest) == 0 {
+		l, err := r.lines.ReadString('\n')
+		if l == "" {
+			return 0, err
+		}
+		r.rest = []byte(strings.ReplaceAll(l, r.before, r.after))
+	}
+	n := copy(b, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func cmdGate(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: gate NAME URL")
+	}
+	knocks := make(chan struct{}, 16)
+	jobsOf(ts).gates[args[0]] = knocks
+	before(ts, args[0], args[1], nil, func(r *http.Request) bool {
+		if r.URL.Path != "/v1/inbox/ack" {
+			return false
+		}
+		knocks <- struct{}{}
+		return true
+	})
+}
+
+func cmdKnocked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: knocked NAME")
+	}
+	select {
+	case <-jobsOf(ts).gates[args[0]]:
+	case <-time.After(patience):
+		ts.Fatalf("no acknowledgment came in time")
+	}
+}
+
 func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: until PATH REGEXP")
 	}
 	re, err := regexp.Compile(args[1])
 	ts.Check(err)
+	token := strings.TrimSpace(ts.ReadFile(filepath.Join(ts.Getenv("DESKBELL_DATA"), "operator.token")))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	events := apiCall(ctx, ts, http.MethodGet, "/api/events", "")
+	events := apiCall(ctx, ts, token, http.MethodGet, "/api/events", "")
 	defer events.Body.Close()
 	changes := bufio.NewScanner(events.Body)
 	for {
-		resp := apiCall(ctx, ts, http.MethodGet, args[0], "")
+		resp := apiCall(ctx, ts, token, http.MethodGet, args[0], "")
 		answer, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		ts.Check(err)

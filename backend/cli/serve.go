@@ -232,7 +232,7 @@ func (a *app) openInbox(ctx context.Context, url string, h *hub) {
 	var t struct {
 		Ticket string `json:"ticket"`
 	}
-	err := h.call(ctx, http.MethodPost, "/api/tickets", nil, &t)
+	err := h.Call(ctx, http.MethodPost, "/api/tickets", nil, &t)
 	if err == nil {
 		err = a.browse(url + "/#ticket=" + t.Ticket)
 	}

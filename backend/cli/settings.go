@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"deskbell/backend/client"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -29,7 +31,7 @@ func (a *app) settingsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
 				var raw json.RawMessage
-				if err := h.call(cmd.Context(), http.MethodGet, "/v1/settings", nil, &raw); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodGet, "/v1/settings", nil, &raw); err != nil {
 					return err
 				}
 				return a.printSettings(raw, args)
@@ -48,14 +50,14 @@ func (a *app) settingsCommand() *cobra.Command {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
 				value := json.RawMessage(args[1])
 				if !json.Valid(value) {
-					value, _ = marshal(args[1]) // a string always can be
+					value, _ = client.Bytes(args[1]) // a string always can be
 				}
 				var raw json.RawMessage
-				err := h.call(cmd.Context(), http.MethodPatch, "/v1/settings", map[string]json.RawMessage{args[0]: value}, &raw)
-				if e, ok := refusedAs(err, "invalid_field"); ok && value[0] != '"' && strings.Contains(e.Message, "must be a name") {
+				err := h.Call(cmd.Context(), http.MethodPatch, "/v1/settings", map[string]json.RawMessage{args[0]: value}, &raw)
+				if e, ok := client.Refused(err, "invalid_field"); ok && value[0] != '"' && strings.Contains(e.Message, "must be a name") {
 					// operator.id may read like a number or a word of JSON.
-					value, _ = marshal(args[1])
-					err = h.call(cmd.Context(), http.MethodPatch, "/v1/settings", map[string]json.RawMessage{args[0]: value}, &raw)
+					value, _ = client.Bytes(args[1])
+					err = h.Call(cmd.Context(), http.MethodPatch, "/v1/settings", map[string]json.RawMessage{args[0]: value}, &raw)
 				}
 				if err != nil {
 					return err
@@ -120,7 +122,7 @@ func (a *app) secretCommand() *cobra.Command {
 			}
 			a.mayCreate = true
 			return a.asOperator(cmd.Context(), func(h *hub) error {
-				err := h.call(cmd.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]string{"value": value}, nil)
+				err := h.Call(cmd.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]string{"value": value}, nil)
 				if err != nil {
 					return err
 				}
@@ -136,7 +138,7 @@ func (a *app) secretCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
 				var raw json.RawMessage
-				if err := h.call(cmd.Context(), http.MethodGet, "/api/secrets", nil, &raw); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodGet, "/api/secrets", nil, &raw); err != nil {
 					return err
 				}
 				if a.json {
@@ -165,7 +167,7 @@ func (a *app) secretCommand() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
-				if err := h.call(cmd.Context(), http.MethodDelete, "/api/secrets/"+url.PathEscape(args[0]), nil, nil); err != nil {
+				if err := h.Call(cmd.Context(), http.MethodDelete, "/api/secrets/"+url.PathEscape(args[0]), nil, nil); err != nil {
 					return err
 				}
 				return a.done(map[string]any{"name": args[0], "removed": true}, "Removed %s.", args[0])

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"deskbell/backend/client"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -49,7 +51,7 @@ func (a *app) showCommand() *cobra.Command {
 
 // fmtID says which message an error is about.
 func fmtID(id string, err error) error {
-	if e, ok := refusedAs(err, "not_found", "gone"); ok {
+	if e, ok := client.Refused(err, "not_found", "gone"); ok {
 		e.Message = id + ": " + e.Message
 	}
 	return err
@@ -95,7 +97,7 @@ func (d detail) beside(raw json.RawMessage) any {
 		return raw
 	}
 	put := func(name string, v any) {
-		if b, err := marshal(v); err == nil {
+		if b, err := client.Bytes(v); err == nil {
 			doc[name] = b
 		}
 	}
@@ -131,44 +133,13 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 	pairs(w, "id", m.ID, "type", m.Type, "status", m.Status, "agent", line(m.Agent.ID), "run", line(m.Agent.RunID), "project", line(m.Agent.Project),
 		"protocol", line(m.Protocol), "priority", m.Priority, "tags", line(strings.Join(m.Tags, " ")), "sensitive", sensitive,
 		"received", stamp(parseTime(m.ReceivedAt)), "expires", expires(m, d))
-	section := func(title, text string) {
-		if text != "" {
-			a.tell("\n%s\n%s", title, block(text))
-		}
-	}
-	section("Body", m.Body)
-	for _, p := range m.Context {
-		name, _ := p.Metadata["name"].(string)
-		title := strings.TrimSpace("Context " + line(name))
-		switch {
-		case p.Text != nil:
-			section(title, *p.Text)
-		case p.Data != nil:
-			section(title, string(p.Data))
-		case p.File != nil:
-			section(title, strings.TrimSpace(p.File.Name+" "+p.File.URI))
-		}
-	}
-	if q := m.Request; q != nil {
-		a.showRequest(w, q)
-	}
-	if act := m.Action; act != nil {
-		section("To do", act.Instructions)
-		list := act.Checklist
-		if m.Response.Detail.Checklist != nil {
-			list = m.Response.Detail.Checklist
-		}
-		for i, c := range list {
-			a.tell("  %d. %s %s", i+1, box(c.Done), c.Text)
-		}
-		section("How one sees that it is done", act.Verification)
-	}
+	a.showContent(m)
 	if r := m.Response.Detail; r.Actor != "" {
 		a.tell("\nOutcome: %s by %s, %s", m.Status, r.Actor, stamp(parseTime(r.ResolvedAt)))
 		if r.Value != nil {
 			a.tell("%s", block(bare(r.Value)))
 		}
-		section("Comment", r.Comment)
+		a.section("Comment", r.Comment)
 	} else if d.Answerable != nil && !d.Answerable.OK && m.Status == "open" {
 		a.tell("\nYou cannot answer it: %s", d.Answerable.Reason)
 	}
@@ -181,6 +152,44 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 		table(w, rows)
 	}
 	return a.showPush(d.Push)
+}
+
+// section writes a text under its title; nothing where there is none.
+func (a *app) section(title, text string) {
+	if text != "" {
+		a.tell("\n%s\n%s", title, block(text))
+	}
+}
+
+// showContent writes what a message says and asks for.
+func (a *app) showContent(m message) {
+	a.section("Body", m.Body)
+	for _, p := range m.Context {
+		name, _ := p.Metadata["name"].(string)
+		title := strings.TrimSpace("Context " + line(name))
+		switch {
+		case p.Text != nil:
+			a.section(title, *p.Text)
+		case p.Data != nil:
+			a.section(title, string(p.Data))
+		case p.File != nil:
+			a.section(title, strings.TrimSpace(p.File.Name+" "+p.File.URI))
+		}
+	}
+	if q := m.Request; q != nil {
+		a.showRequest(a.text(), q)
+	}
+	if act := m.Action; act != nil {
+		a.section("To do", act.Instructions)
+		list := act.Checklist
+		if m.Response.Detail.Checklist != nil {
+			list = m.Response.Detail.Checklist
+		}
+		for i, c := range list {
+			a.tell("  %d. %s %s", i+1, box(c.Done), c.Text)
+		}
+		a.section("How one sees that it is done", act.Verification)
+	}
 }
 
 func expires(m message, d detail) string {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
+	"deskbell/backend/client"
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 	"deskbell/schemas"
@@ -124,26 +126,17 @@ func faultsOf(set *schemas.Set, schema string, raw []byte) ([]inbox.FieldError, 
 	return faults, nil
 }
 
-// entryKinds are what a mailbox row may carry.
-var entryKinds = []string{"directive", "message", "response", "receipt"}
-
-// row returns the entry of a mailbox row, its kind and its signature; "" when raw is no such row.
-func row(raw []byte) (kind string, entry []byte, signature string) {
-	for _, k := range entryKinds {
-		if v, ok := wire.Get(raw, k); ok && strings.HasPrefix(string(v), "{") {
-			if sig, ok := wire.Get(raw, "signature"); ok {
-				signature, _ = wire.String(sig)
-				return k, v, signature
-			}
-		}
-	}
-	return "", nil, ""
+// row returns what raw is as a row of a mailbox; false when it is none.
+func row(raw []byte) (client.Row, bool) {
+	r, err := client.ParseRow(raw)
+	_, signed := wire.Get(raw, "signature")
+	return r, err == nil && signed && bytes.HasPrefix(r.Object, []byte("{"))
 }
 
 // schemaOf tells a document's schema from its members. The document may be inside another one, at pointer.
 func schemaOf(raw []byte) (schema, pointer string, inner []byte) {
-	if kind, entry, _ := row(raw); kind != "" {
-		return "ma2h/inbound-message", "/" + kind, entry
+	if r, ok := row(raw); ok {
+		return "ma2h/inbound-message", "/" + r.Kind, r.Object
 	}
 	var m map[string]json.RawMessage
 	if json.Unmarshal(raw, &m) != nil {

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,18 +61,12 @@ Exit codes: 0 the signature holds, 1 it does not, 2 bad usage.`,
 	return c
 }
 
-// signed is one of the contexts of package signing.
-type signed interface {
-	Bytes(t int64, jti string) ([]byte, error)
-	Verify(k signing.Key, header string, now time.Time) error
-}
-
 func (a *app) verify(file string, f *verifyFlags) error {
 	raw, err := a.readFile(file)
 	if err != nil {
 		return err
 	}
-	key, err := a.verifyKey(f)
+	keys, err := a.verifyKeys(f)
 	if err != nil {
 		return err
 	}
@@ -94,27 +86,32 @@ func (a *app) verify(file string, f *verifyFlags) error {
 	}
 	header, err := signing.ParseHeader(f.signature)
 	if err != nil {
-		return a.verdict(kind, key, nil, header, err, now)
+		return a.verdict(kind, keys[0], nil, header, err, now)
 	}
 	if f.noFreshness {
 		now = time.Unix(header.T, 0)
 	}
 	bound, err := c.Bytes(header.T, header.JTI)
-	if err == nil {
-		err = c.Verify(key, f.signature, now)
+	if err != nil {
+		return a.verdict(kind, keys[0], nil, header, err, now)
 	}
-	return a.verdict(kind, key, bound, header, err, now)
+	for _, key := range keys {
+		if err = c.Verify(key, f.signature, now); err == nil {
+			return a.verdict(kind, key, bound, header, nil, now)
+		}
+	}
+	return a.verdict(kind, keys[0], bound, header, err, now)
 }
 
 // context is what the document's signature should bind. It takes the signature of a row that carries one.
-func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
-	kind, entry, signature := row(raw)
-	if kind != "" {
+func (f *verifyFlags) context(raw []byte) (kind string, c signing.Signed, err error) {
+	entry := raw
+	if r, ok := row(raw); ok {
+		kind, entry = r.Kind, r.Object
 		if f.signature == "" {
-			f.signature = signature
+			f.signature = r.Signature
 		}
 	} else {
-		entry = raw
 		typ, _ := wire.Get(raw, "type")
 		kind, _ = wire.String(typ)
 		if _, ok := wire.Get(raw, "resolution_id"); ok && kind != "ack" {
@@ -123,12 +120,6 @@ func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
 		if kind == "response" && f.to == "" {
 			kind = "push"
 		}
-	}
-	needsTo := func() error {
-		if f.to == "" {
-			return usagef("a %s is bound to the session that collects it: give its address with --to agent:ID#SESSION", kind)
-		}
-		return nil
 	}
 	switch kind {
 	case "push":
@@ -140,21 +131,16 @@ func (f *verifyFlags) context(raw []byte) (kind string, c signed, err error) {
 		}
 		kind = "response push"
 		c, err = signing.ResponseOf(entry, f.callbackURL)
-	case "response":
-		if err := needsTo(); err != nil {
-			return "", nil, err
+	case "response", "receipt":
+		if f.to == "" {
+			return "", nil, usagef("a %s is bound to the session that collects it: give its address with --to agent:ID#SESSION", kind)
 		}
-		c, err = signing.ResponseEntryOf(entry, f.to)
-	case "receipt":
-		if err := needsTo(); err != nil {
-			return "", nil, err
-		}
-		c, err = signing.ReceiptOf(entry, f.to)
-	case "directive":
-		c, err = signing.DirectiveOf(entry)
-	case "message", "ask", "task", "notify":
+		c, err = signing.EntryOf(kind, entry, f.to)
+	case "ask", "task", "notify":
 		kind = "message"
 		c, err = signing.MessageEntryOf(entry)
+	case "directive", "message":
+		c, err = signing.EntryOf(kind, entry, f.to)
 	case "ack":
 		c, err = signing.AckOf(entry)
 	default:
@@ -180,14 +166,14 @@ func (f *verifyFlags) now() (time.Time, error) {
 	return t, nil
 }
 
-// verifyKey is the key that the flags name.
-func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
+// verifyKeys are the keys that the flags name, at least one: of an agent, both while one takes the place of the other.
+func (a *app) verifyKeys(f *verifyFlags) ([]signing.Key, error) {
 	if f.ed25519 != "" {
-		raw, err := base64.RawURLEncoding.DecodeString(strings.NewReplacer("+", "-", "/", "_", "=", "").Replace(f.ed25519))
-		if err != nil || len(raw) != ed25519.PublicKeySize {
-			return signing.Key{}, usagef("--ed25519: not the base64 of a 32-byte key")
+		k, err := publicKey(f.ed25519)
+		if err != nil {
+			return nil, usagef("--ed25519: %w", err)
 		}
-		return signing.Ed25519Verifier(raw), nil
+		return []signing.Key{k}, nil
 	}
 	for short, v := range map[string]string{"env:": f.secretEnv, "file:": f.secretFile, "agent:": f.agent} {
 		if v != "" {
@@ -198,38 +184,39 @@ func (a *app) verifyKey(f *verifyFlags) (signing.Key, error) {
 	secret := ""
 	switch scheme {
 	case "":
-		return signing.Key{}, usagef("a key is needed: --secret REF, --secret-env, --secret-file, --agent-secret or --ed25519")
+		return nil, usagef("a key is needed: --secret REF, --secret-env, --secret-file, --agent-secret or --ed25519")
 	case "env":
 		secret = a.getenv(name)
 	case "file":
 		raw, err := os.ReadFile(name)
 		if err != nil {
-			return signing.Key{}, &exit{exitUsage, err}
+			return nil, &exit{exitUsage, err}
 		}
 		secret = strings.TrimRight(string(raw), "\r\n")
 	case "secret", "agent":
 		cfg, err := a.config()
 		if err != nil {
-			return signing.Key{}, err
+			return nil, err
+		}
+		if scheme == "agent" {
+			list, err := agentKeys(cfg.Data, name)
+			if err == nil && len(list) == 0 {
+				err = usagef("there is no secret at %s", f.ref)
+			}
+			return list, err
 		}
 		kept, err := secrets.Open(cfg.Data)
 		if err != nil {
-			return signing.Key{}, err
-		}
-		if scheme == "agent" {
-			if all := kept.Of(f.ref + ":"); len(all) > 0 {
-				secret = all[len(all)-1]
-			}
-			break
+			return nil, err
 		}
 		secret, _ = kept.Get(f.ref) // named secrets are kept under the very names that refer to them
 	default:
-		return signing.Key{}, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
+		return nil, usagef("--secret: %q is not env:NAME, file:PATH, secret:NAME or agent:ID", f.ref)
 	}
 	if secret == "" {
-		return signing.Key{}, usagef("there is no secret at %s", f.ref)
+		return nil, usagef("there is no secret at %s", f.ref)
 	}
-	return signing.HMACKey([]byte(secret)), nil
+	return []signing.Key{signing.HMACKey([]byte(secret))}, nil
 }
 
 // verdict prints what is bound and whether the signature holds.

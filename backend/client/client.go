@@ -1,6 +1,6 @@
 // Package client is an agent's side of MA2H: submit, wait for the answer, collect the mailbox, and check everything
-// that arrives before acting on it. The commands use it, and so do the tests, so that the hub is proved against a
-// consumer that keeps the rules.
+// that arrives before acting on it. The commands use it, and so do tests, so that the hub is proved against a consumer
+// that keeps the rules. What it returns of a mailbox has been verified; it is still data that somebody else wrote.
 package client
 
 import (
@@ -11,275 +11,268 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"deskbell/schemas"
 )
 
-// Client speaks to one hub as one agent. The zero HTTP client is http.DefaultClient.
+// Client speaks to one hub as one agent, or as the operator. It is safe for concurrent use once it is set up.
 type Client struct {
 	URL   string // the hub's address, without a slash at its end
-	Agent string // the agent's own id
+	Agent string // the agent's own id; empty for the operator
 	Token string
-	HTTP  *http.Client
+	HTTP  *http.Client // nil: http.DefaultClient
+	// UserAgent is sent with every request when it is set.
+	UserAgent string
+	// Where, when it is set, says before every request where the hub is now and what proves the caller: a hub may be
+	// restarted elsewhere, a credential replaced. refused is the token that the hub has just not taken, or empty.
+	Where func(ctx context.Context, refused string) (address, token string, err error)
+	// Again, when it is set, decides whether a request that failed for now is tried again after pause: nil goes on, an
+	// error is what the caller gets instead. attempt counts the failures in a row, from zero.
+	Again func(err error, attempt int, pause time.Duration) error
 }
 
-// Error is an answer other than success.
+// Error is the hub's refusal.
 type Error struct {
 	Status  int
 	Code    string
 	Message string
+	Details []schemas.FieldError
 	Body    []byte // the whole answer
 	// RetryAfter is what the hub asked for; zero: nothing.
 	RetryAfter time.Duration
 }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("hub: %d %s: %s", e.Status, e.Code, e.Message)
-}
+func (e *Error) Error() string { return e.Message }
 
-// Is makes errors.Is(err, &Error{Code: …}) compare codes.
-func (e *Error) Is(target error) bool {
-	t, ok := target.(*Error)
-	return ok && t.Code == e.Code
-}
-
-// Retryable says whether the same request may succeed later: the network failed, the hub did, or it asked for time.
-func Retryable(err error) bool {
+// Refused returns the hub's refusal that err is, if it has one of these codes, or if no code is named.
+func Refused(err error, codes ...string) (*Error, bool) {
 	var e *Error
-	if errors.As(err, &e) {
+	if !errors.As(err, &e) {
+		return nil, false
+	}
+	return e, len(codes) == 0 || slices.Contains(codes, e.Code)
+}
+
+// ErrUnreachable: nothing that is a hub answered whole. It may again.
+var ErrUnreachable = errors.New("no hub answers")
+
+// Unreachable is an ErrUnreachable that says where and why.
+type Unreachable struct {
+	URL string
+	Err error
+}
+
+func (e *Unreachable) Error() string {
+	return fmt.Sprintf("the hub at %s does not answer (%s)", e.URL, PlainNet(e.Err))
+}
+
+func (e *Unreachable) Unwrap() []error { return []error{ErrUnreachable, e.Err} }
+
+// PlainNet drops from a network error what the sentence around it says already.
+func PlainNet(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return err.Error()
+}
+
+// Retryable says whether the same request may succeed later: no hub answered, it failed, or it asked for time.
+func Retryable(err error) bool {
+	if e, ok := Refused(err); ok {
 		return e.Status >= 500 || e.Status == http.StatusTooManyRequests
 	}
-	return err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, ErrUnreachable)
 }
 
-// maxAnswer bounds what is read of an answer.
-const maxAnswer = 64 << 20
-
-// Call makes one request and returns the answer's body. Errors: *Error for anything but success.
-func (c *Client) Call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	var r io.Reader
-	if body != nil {
-		r = bytes.NewReader(body)
+// Call makes one request and reads the answer into out. in is nil, the bytes to send, or what becomes JSON; out is nil,
+// a *json.RawMessage for the bytes as they came, or what the JSON goes into. Errors: *Error, ErrUnreachable, the end of
+// ctx, and those of Where.
+func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
+	body, err := Bytes(in)
+	if err != nil {
+		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, r)
+	resp, err := c.Open(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	address := resp.Request.URL.Scheme + "://" + resp.Request.URL.Host
+	if err != nil {
+		return ended(ctx, &Unreachable{address, err})
+	}
+	switch out := out.(type) {
+	case nil:
+		return nil
+	case *json.RawMessage:
+		*out = answer
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return &Unreachable{address, fmt.Errorf("its answer is not what was expected: %w", err)}
+	}
+	return nil
+}
+
+// Bytes is v as a request carries it: raw JSON as it stands, anything else as JSON, without the escapes for HTML.
+func Bytes(v any) ([]byte, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case []byte:
+		return v, nil
+	case json.RawMessage:
+		return v, nil
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(buf.Bytes(), "\n"), nil
+}
+
+// Open makes one request and returns the answer, a success, unread. Errors are those of Call.
+func (c *Client) Open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	address, token, err := c.where(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.send(ctx, method, address, path, token, body)
+	if _, ok := Refused(err, "unauthenticated"); !ok || c.Where == nil {
+		return resp, err
+	}
+	refusal := err
+	if address, token, err = c.where(ctx, token); err != nil {
+		return nil, err
+	}
+	if token == "" {
+		return nil, refusal
+	}
+	return c.send(ctx, method, address, path, token, body)
+}
+
+func (c *Client) where(ctx context.Context, refused string) (address, token string, err error) {
+	if c.Where == nil {
+		return c.URL, c.Token, nil
+	}
+	return c.Where(ctx, refused)
+}
+
+func (c *Client) send(ctx context.Context, method, address, path, token string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, address+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	resp, err := c.http().Do(req)
+	if c.UserAgent != "" {
+		req.Header.Set("User-Agent", c.UserAgent)
+	}
+	h := c.HTTP
+	if h == nil {
+		h = http.DefaultClient
+	}
+	resp, err := h.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, ended(ctx, &Unreachable{address, err})
+	}
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return resp, nil
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode >= 300 {
-		return nil, failure(resp, answer)
-	}
-	return answer, nil
+	return nil, refusal(address, resp)
 }
 
-func (c *Client) http() *http.Client {
-	if c.HTTP != nil {
-		return c.HTTP
+// ended is the end of ctx where that is why err came: the caller's, or a limit on how long the hub may take.
+func ended(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrUnreachable) {
+		return cause
 	}
-	return http.DefaultClient
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
-func failure(resp *http.Response, answer []byte) *Error {
-	e := &Error{Status: resp.StatusCode, Body: answer}
+func refusal(address string, resp *http.Response) error {
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<20)) // what came is enough to say what is wrong
 	var body struct {
-		Error struct{ Code, Message string }
+		Error struct {
+			Code, Message string
+			Details       []schemas.FieldError
+		}
 	}
-	if json.Unmarshal(answer, &body) == nil {
-		e.Code, e.Message = body.Error.Code, body.Error.Message
+	if json.Unmarshal(answer, &body) != nil || body.Error.Code == "" {
+		return &Unreachable{address, fmt.Errorf("HTTP %s from something that is not a hub", resp.Status)}
 	}
+	e := &Error{Status: resp.StatusCode, Code: body.Error.Code, Message: body.Error.Message, Details: body.Error.Details, Body: answer}
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && n > 0 {
 		e.RetryAfter = time.Duration(n) * time.Second
 	}
 	return e
 }
 
-// retry calls fn until it succeeds, fails for good, or ctx ends, with growing pauses.
-func retry(ctx context.Context, fn func() error) error {
-	pause := 100 * time.Millisecond
-	for {
+// retry calls fn until it succeeds or fails for good, with growing pauses. A deadline that is not zero ends it with
+// fn's error.
+func (c *Client) retry(ctx context.Context, deadline time.Time, fn func() error) error {
+	for attempt := 0; ; attempt++ {
 		err := fn()
-		if !Retryable(err) || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || !Retryable(err) {
 			return err
 		}
-		wait := pause + rand.N(pause/2)
-		var e *Error
-		if errors.As(err, &e) && e.RetryAfter > wait {
-			wait = e.RetryAfter
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return errors.Join(err, ctx.Err())
-		}
-		pause = min(2*pause, 5*time.Second)
-	}
-}
-
-// Receipt is the hub's word that it has a message.
-type Receipt struct {
-	ID          string       `json:"id"`
-	Status      string       `json:"status"`
-	PollURL     string       `json:"poll_url"`
-	Destination *Destination `json:"destination"` // of an addressed message
-}
-
-// Destination is what the hub says of an addressee's reachability.
-type Destination struct {
-	State    string    `json:"state"` // online, offline, unknown
-	LastSeen time.Time `json:"last_seen"`
-}
-
-// ErrMisrouted: an addressed message was taken without a word about its destination. Whatever took it does not know
-// the address, and the message may lie in a person's inbox.
-var ErrMisrouted = errors.New("the hub took an addressed message without saying where it goes")
-
-// Submit sends an envelope and sends it again, the very same bytes, until the hub has it or refuses it: its idempotency
-// key makes sure that it is there once (MA2H §8.1). An addressed ask that was misrouted is taken back.
-func (c *Client) Submit(ctx context.Context, envelope []byte) (Receipt, error) {
-	var r Receipt
-	err := retry(ctx, func() error {
-		answer, err := c.Call(ctx, http.MethodPost, "/v1/messages", envelope)
-		if err != nil {
+		if err := c.again(ctx, err, attempt, deadline); err != nil {
 			return err
 		}
-		return json.Unmarshal(answer, &r)
-	})
-	if err != nil {
-		return r, err
 	}
-	var sent struct {
-		To   string `json:"to"`
-		Type string `json:"type"`
-	}
-	if err := json.Unmarshal(envelope, &sent); err == nil && sent.To != "" && r.Destination == nil {
-		if sent.Type == "ask" {
-			_, err = c.Call(ctx, http.MethodPost, "/v1/messages/"+url.PathEscape(r.ID)+"/cancel", nil)
-		}
-		return r, errors.Join(ErrMisrouted, err)
-	}
-	return r, nil
 }
 
-// Message is a submitted message as its submitter sees it.
-type Message struct {
-	ID       string          `json:"id"`
-	Type     string          `json:"type"`
-	Status   string          `json:"status"`
-	Response json.RawMessage `json:"response"`
-	Raw      []byte          `json:"-"` // all of it, byte for byte
-}
-
-// Open says whether the message still waits for its end.
-func (m Message) Open() bool { return m.Status == "open" }
-
-// Answer is the end of an ask or task.
-type Answer struct {
-	Resolution   string `json:"resolution"`
-	ResolutionID string `json:"resolution_id"`
-	Response     struct {
-		Value   json.RawMessage `json:"value"`
-		Edited  bool            `json:"edited"` // the value is a person's free text
-		Actor   string          `json:"actor"`
-		Comment string          `json:"comment"`
-	} `json:"response"`
-	State json.RawMessage `json:"state"` // untrusted until opened
-}
-
-// Answer reads the end of a message; false while it is open, and for a notify.
-func (m Message) Answer() (Answer, bool) {
-	var a Answer
-	if m.Response == nil || json.Unmarshal(m.Response, &a) != nil {
-		return a, false
+// again pauses before another try, or returns why there is none.
+func (c *Client) again(ctx context.Context, err error, attempt int, deadline time.Time) error {
+	wait := min(100*time.Millisecond<<min(attempt, 10), 5*time.Second)
+	wait += rand.N(wait / 4)
+	if e, ok := Refused(err); ok && e.Status == http.StatusTooManyRequests {
+		wait = max(wait, e.RetryAfter)
 	}
-	return a, true
-}
-
-// Get returns a message as it stands, after waiting up to wait for it to end (the hub waits a minute at most).
-func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (Message, error) {
-	path := "/v1/messages/" + url.PathEscape(id)
-	if wait > 0 {
-		path += "?wait=" + strconv.Itoa(int(wait.Seconds()))
-	}
-	answer, err := c.Call(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return Message{}, err
-	}
-	m := Message{Raw: answer}
-	return m, json.Unmarshal(answer, &m)
-}
-
-// Wait waits until a message has ended, through restarts of the hub.
-func (c *Client) Wait(ctx context.Context, id string) (m Message, err error) {
-	for {
-		err = retry(ctx, func() error {
-			m, err = c.Get(ctx, id, time.Minute)
+	if !deadline.IsZero() {
+		left := time.Until(deadline)
+		if left <= 0 {
 			return err
-		})
-		if err != nil || !m.Open() {
-			return m, err
+		}
+		wait = min(wait, left)
+	}
+	if c.Again != nil {
+		if err := c.Again(err, attempt, wait); err != nil {
+			return err
 		}
 	}
+	return pause(ctx, wait)
 }
 
-// Cancel takes one's own ask back.
-func (c *Client) Cancel(ctx context.Context, id string) error {
-	_, err := c.Call(ctx, http.MethodPost, "/v1/messages/"+url.PathEscape(id)+"/cancel", nil)
-	return err
-}
-
-// Acknowledge tells the person that the answer arrived.
-func (c *Client) Acknowledge(ctx context.Context, id, note string) error {
-	body, err := json.Marshal(map[string]string{"note": note})
-	if err == nil {
-		_, err = c.Call(ctx, http.MethodPost, "/v1/messages/"+url.PathEscape(id)+"/ack", body)
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return err
-}
-
-// Resolve answers a message that another agent addressed to this one. session may be empty.
-func (c *Client) Resolve(ctx context.Context, id, session string, decision any) error {
-	body, err := json.Marshal(decision)
-	if err == nil {
-		_, err = c.Call(ctx, http.MethodPost, "/v1/messages/"+url.PathEscape(id)+"/resolve"+sessionQuery(session), body)
-	}
-	return err
-}
-
-func sessionQuery(session string) string {
-	if session == "" {
-		return ""
-	}
-	return "?session=" + url.QueryEscape(session)
-}
-
-// Address is this agent's own address, in a session or not.
-func (c *Client) Address(session string) string {
-	if session == "" {
-		return "agent:" + c.Agent
-	}
-	return "agent:" + c.Agent + "#" + session
-}
-
-// isOwn says whether to is this agent, or its current session (MA2H §13.4).
-func (c *Client) isOwn(to, session string) bool {
-	return to == c.Address("") || (session != "" && strings.Contains(to, "#") && to == c.Address(session))
 }

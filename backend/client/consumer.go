@@ -2,157 +2,140 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"sync"
-	"time"
+	"net/http"
+	"slices"
+	"strings"
 )
 
 // Consumer works through a mailbox as a conformant agent does (MA2H §13.4): verify, confirm the addressee, act at most
-// once, remember, acknowledge. What it has done survives its restarts.
+// once, remember, acknowledge. What it has done survives its death.
 type Consumer struct {
 	Verifier *Verifier
-	// Done remembers what was acted on.
+	// Done remembers what was acted on; nil: nothing is, for one who only looks.
 	Done *Done
 	// Act does what an entry asks for, durably. Its note goes to whoever wrote. When it fails, the entry is not
 	// acknowledged and comes again.
 	Act func(ctx context.Context, e Entry) (note string, err error)
-	// Policy says whose asks and tasks may be acted on. It must be set to take messages of other agents: who may
-	// command an agent is a decision that somebody makes, never a default.
-	Policy func(from string) bool
-	// Refused is told of entries that were not acted on; they are not acknowledged.
-	Refused func(r Row, err error)
-	Now     func() time.Time
+	// Policy says whose messages may be acted on. Without one, nobody's: who may command an agent is a decision that
+	// somebody makes, never a default. Directives come from the person and need none.
+	Policy Policy
+	// KeepInMailbox acknowledges nothing.
+	KeepInMailbox bool
+	// Rerun acts again on what was interrupted by the death of a consumer. Otherwise nobody knows how far it got, and it
+	// is acknowledged with a note that says so.
+	Rerun bool
+	// Tell is told what became of each row; an error ends the work.
+	Tell func(Event) error
 }
 
-// ErrPolicy: the consumer's policy does not let this sender command it.
-var ErrPolicy = errors.New("the policy of this agent does not take commands from that sender")
+// Policy decides whether messages of a sender, an attested address, may be acted on.
+type Policy func(from string) bool
 
-// Handle takes one row through all the duties and says whether it was acted on, now or before.
-func (c *Consumer) Handle(ctx context.Context, r Row, session string) (bool, error) {
-	e, err := c.Verifier.Verify(r, session, c.Now())
+// AllowFrom is the policy that takes messages of these agents, named by their ids (any session) or by the addresses of
+// single sessions.
+func AllowFrom(agents ...string) Policy {
+	return func(from string) bool {
+		principal, _, _ := strings.Cut(strings.TrimPrefix(from, "agent:"), "#")
+		return slices.ContainsFunc(agents, func(a string) bool {
+			a = strings.TrimPrefix(a, "agent:")
+			return a == principal || "agent:"+a == from
+		})
+	}
+}
+
+// AllowAny is the policy that takes messages of every agent of this hub.
+func AllowAny(string) bool { return true }
+
+// ErrPolicy: the consumer's policy does not let this sender command it.
+var ErrPolicy = errors.New("this agent takes no messages from that sender")
+
+// Event is what became of a row.
+type Event struct {
+	What  What
+	Entry Entry // of one that is refused, only what it claims to be
+	Note  string
+	Err   error
+}
+
+// What is the way a row went.
+type What string
+
+// The ways. Where an entry is acknowledged, Err is why that failed: it comes again then, and is acknowledged without
+// being acted on.
+const (
+	EventActed       What = "acted"       // acted on and acknowledged
+	EventFailed      What = "failed"      // Act failed: it comes again
+	EventRefused     What = "refused"     // not acted on, for the reason in Err, and not acknowledged
+	EventRepeated    What = "repeated"    // acted on before; acknowledged now
+	EventBusy        What = "busy"        // somebody is acting on it, and will acknowledge it
+	EventInterrupted What = "interrupted" // somebody began to act on it and died; acknowledged, not acted on again
+)
+
+// InterruptedNote is what the writer of an entry is told whose handling was interrupted.
+const InterruptedNote = "begun, then interrupted; it was not run again"
+
+// Handle takes one row through all the duties. Its error is that of Tell, or of a memory that cannot be written.
+func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
+	e, err := c.Verifier.Verify(r, session)
 	if err == nil && e.Kind == "message" && (c.Policy == nil || !c.Policy(e.From)) {
 		err = ErrPolicy
 	}
 	if err != nil {
-		c.Refused(r, err)
-		return false, nil
+		return c.Tell(Event{What: EventRefused, Entry: e, Err: err})
 	}
-	note := ""
-	switch c.Done.reserve(e.Key) {
-	case inFlight:
-		return false, nil // an overlapping delivery is being acted on: it will acknowledge
-	case free:
-		if note, err = c.Act(ctx, e); err != nil {
-			c.Done.release(e.Key)
-			return false, fmt.Errorf("%s %s: %w", e.Kind, e.Key, err)
+	if c.Done == nil {
+		note, err := c.Act(ctx, e)
+		if err != nil {
+			return c.Tell(Event{What: EventFailed, Entry: e, Err: err})
 		}
-		if err := c.Done.record(e.Key); err != nil {
-			return true, err
-		}
-	case done: // acted on in an earlier life that ended before it could say so
+		return c.Tell(Event{What: EventActed, Entry: e, Note: note, Err: c.ack(ctx, e, note)})
 	}
-	return true, c.Verifier.Client.AckEntries(ctx, session, []string{e.Key}, note)
-}
-
-// Done is the keys that were acted on, kept in a file of one key a line. It is safe for concurrent use.
-type Done struct {
-	mu   sync.Mutex
-	file *os.File
-	keys map[string]status
-}
-
-type status int
-
-const (
-	free status = iota
-	inFlight
-	done
-)
-
-// OpenDone reads the file at path, or makes it. An empty path keeps nothing beyond this process.
-func OpenDone(path string) (*Done, error) {
-	d := &Done{keys: map[string]status{}}
-	if path == "" {
-		return d, nil
-	}
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for line := range bytesLines(old) {
-		var key string
-		if json.Unmarshal(line, &key) == nil { // a last line cut short by a crash was not acted on to the end
-			d.keys[key] = done
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	if d.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-		return nil, err
-	}
-	if len(old) > 0 && old[len(old)-1] != '\n' {
-		_, err = d.file.Write([]byte("\n"))
-	}
-	return d, err
-}
-
-func bytesLines(b []byte) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		start := 0
-		for i, c := range b {
-			if c == '\n' {
-				if !yield(b[start:i]) {
-					return
-				}
-				start = i + 1
-			}
-		}
-	}
-}
-
-func (d *Done) reserve(key string) status {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	s := d.keys[key]
-	if s == free {
-		d.keys[key] = inFlight
-	}
-	return s
-}
-
-func (d *Done) release(key string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.keys, key)
-}
-
-func (d *Done) record(key string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.keys[key] = done
-	if d.file == nil {
-		return nil
-	}
-	line, err := json.Marshal(key)
+	stood, note, err := c.Done.reserve(ctx, e.Key, c.Rerun)
 	if err != nil {
 		return err
 	}
-	if _, err := d.file.Write(append(line, '\n')); err != nil {
-		return err
+	what := EventRepeated
+	switch {
+	case stood == busy: // whoever acts on it will acknowledge it
+		return c.Tell(Event{What: EventBusy, Entry: e})
+	case stood == interrupted && !c.Rerun:
+		what, note = EventInterrupted, InterruptedNote
+	case stood != acted:
+		what, e.Again = EventActed, stood == interrupted
+		if note, err = c.Act(ctx, e); err != nil {
+			if err := c.Done.release(e.Key); err != nil {
+				return err
+			}
+			return c.Tell(Event{What: EventFailed, Entry: e, Err: err})
+		}
 	}
-	return d.file.Sync()
+	if what != EventRepeated {
+		if err := c.Done.record(e.Key, note, false); err != nil {
+			return err
+		}
+	}
+	// Should this fail, the entry comes again and is acknowledged then.
+	err = c.ack(ctx, e, note)
+	if err == nil && !c.KeepInMailbox {
+		if err := c.Done.record(e.Key, note, true); err != nil {
+			return err
+		}
+	}
+	return c.Tell(Event{What: what, Entry: e, Note: note, Err: err})
 }
 
-// Close closes the file.
-func (d *Done) Close() error {
-	if d.file == nil {
+// ack acknowledges an entry, also when the work is being ended: it was done.
+func (c *Consumer) ack(ctx context.Context, e Entry, note string) error {
+	if c.KeepInMailbox {
 		return nil
 	}
-	return d.file.Close()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	err := c.Verifier.Client.AckEntries(ctx, e.Session, []string{e.Key}, note)
+	if refused, ok := Refused(err); ok && e.Session != "" && (refused.Status == http.StatusGone || refused.Status == http.StatusNotFound) {
+		// The session ended meanwhile. It authorizes nothing: the word of its principal is enough.
+		err = c.Verifier.Client.AckEntries(ctx, "", []string{e.Key}, note)
+	}
+	return err
 }

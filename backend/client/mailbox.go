@@ -12,9 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"deskbell/backend/signing"
 	"deskbell/backend/wire"
-	"deskbell/schemas"
 )
 
 // Session is one's own registered session.
@@ -25,39 +23,52 @@ type Session struct {
 	TTL       int       `json:"ttl_seconds"`
 }
 
-// Register opens a session. about may hold run_id, label, kind, project, labels and ttl_seconds.
-func (c *Client) Register(ctx context.Context, about map[string]any) (Session, error) {
-	if about == nil {
-		about = map[string]any{}
-	}
-	body, err := json.Marshal(about)
-	if err != nil {
-		return Session{}, err
-	}
-	answer, err := c.Call(ctx, http.MethodPost, "/v1/sessions", body)
-	if err != nil {
-		return Session{}, err
-	}
-	var out struct {
-		Session Session `json:"session"`
-	}
-	return out.Session, json.Unmarshal(answer, &out)
+// About is what a session says of itself; all of it is optional.
+type About struct {
+	RunID   string            `json:"run_id,omitempty"`
+	Label   string            `json:"label,omitempty"`
+	Kind    string            `json:"kind,omitempty"`
+	Project string            `json:"project,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	TTL     int               `json:"ttl_seconds,omitempty"`
+}
+
+// Register opens a session.
+func (c *Client) Register(ctx context.Context, about About) (Session, error) {
+	var out struct{ Session Session }
+	err := c.Call(ctx, http.MethodPost, "/v1/sessions", about, &out)
+	return out.Session, err
 }
 
 // CloseSession ends one's own session.
 func (c *Client) CloseSession(ctx context.Context, id string) error {
-	_, err := c.Call(ctx, http.MethodDelete, "/v1/sessions/"+url.PathEscape(id), nil)
-	return err
+	return c.Call(ctx, http.MethodDelete, "/v1/sessions/"+url.PathEscape(id), nil, nil)
 }
 
-// Row is one drained entry before it is checked.
+func sessionQuery(session string) string {
+	if session == "" {
+		return ""
+	}
+	return "?session=" + url.QueryEscape(session)
+}
+
+// Address is this agent's own address, in a session or not.
+func (c *Client) Address(session string) string {
+	if session == "" {
+		return "agent:" + c.Agent
+	}
+	return "agent:" + c.Agent + "#" + session
+}
+
+// Row is one collected entry before it is checked.
 type Row struct {
 	Kind      string // directive, message, response, receipt
 	Object    []byte // untrusted until verified
 	Signature string
 }
 
-func parseRow(raw []byte) (Row, error) {
+// ParseRow takes a row apart.
+func ParseRow(raw []byte) (Row, error) {
 	var r Row
 	members, err := wire.Members(raw)
 	if err != nil {
@@ -75,12 +86,13 @@ func parseRow(raw []byte) (Row, error) {
 		}
 	}
 	if r.Kind == "" {
-		return r, errors.New("an entry of no kind this client knows")
+		return r, errors.New("an entry of no kind that is known here")
 	}
 	return r, nil
 }
 
-// Drain collects what the mailbox has, after waiting up to wait for something to come. session may be empty.
+// Drain collects what the mailbox has, after waiting up to wait for something to come. session may be empty; limit
+// zero leaves it to the hub. A row that cannot be read is left out: unacknowledged, it stays in the mailbox.
 func (c *Client) Drain(ctx context.Context, session string, limit int, wait time.Duration) ([]Row, error) {
 	q := url.Values{}
 	if session != "" {
@@ -89,183 +101,88 @@ func (c *Client) Drain(ctx context.Context, session string, limit int, wait time
 	if limit > 0 {
 		q.Set("max", strconv.Itoa(limit))
 	}
+	wait = min(max(wait, 0), maxPoll).Truncate(time.Second)
 	if wait > 0 {
 		q.Set("wait", strconv.Itoa(int(wait.Seconds())))
 	}
-	answer, err := c.Call(ctx, http.MethodGet, "/v1/inbox?"+q.Encode(), nil)
-	if err != nil {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+grace, errLate)
+	defer cancel()
+	var answer json.RawMessage
+	if err := c.Call(ctx, http.MethodGet, "/v1/inbox?"+q.Encode(), nil, &answer); err != nil {
 		return nil, err
 	}
 	list, _ := wire.Get(answer, "messages")
 	elements, err := wire.Elements(list)
 	if err != nil {
-		return nil, fmt.Errorf("drain: %w", err)
+		return nil, fmt.Errorf("what the mailbox has: %w", err)
 	}
 	rows := make([]Row, 0, len(elements))
 	for _, e := range elements {
-		r, err := parseRow(e)
-		if err != nil {
-			return nil, fmt.Errorf("drain: %w", err)
+		if r, err := ParseRow(e); err == nil {
+			rows = append(rows, r)
 		}
-		rows = append(rows, r)
 	}
 	return rows, nil
 }
 
-// AckEntries acknowledges entries by their keys. session may be empty.
+// AckEntries acknowledges entries by their keys. session may be empty; with one, it is renewed, also by no keys.
 func (c *Client) AckEntries(ctx context.Context, session string, keys []string, note string) error {
-	in := map[string]any{"ids": keys}
-	if note != "" {
-		in["note"] = note
-	}
-	body, err := json.Marshal(in)
-	if err == nil {
-		_, err = c.Call(ctx, http.MethodPost, "/v1/inbox/ack"+sessionQuery(session), body)
-	}
-	return err
+	in := struct {
+		IDs  []string `json:"ids"`
+		Note string   `json:"note,omitempty"`
+	}{append([]string{}, keys...), note}
+	return c.Call(ctx, http.MethodPost, "/v1/inbox/ack"+sessionQuery(session), in, nil)
 }
 
-// Stream follows the mailbox of a session for one hold and calls fn for each entry. It returns nil when the hub ended
-// the hold: connect again, that is what renews the session.
+// silence is how long a stream may say nothing at all before it is taken for dead: hubs keep theirs alive more often.
+const silence = 50 * time.Second
+
+// Stream follows the mailbox of a session for one hold and calls fn for each entry, until fn fails. It returns nil
+// when the hub ended the hold: connecting again is what renews the session.
 func (c *Client) Stream(ctx context.Context, session string, fn func(Row) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL+"/v1/inbox/stream"+sessionQuery(session), nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.Token)
-	req.Header.Set("Accept", "text/event-stream")
-	resp, err := c.http().Do(req)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	alive := time.AfterFunc(silence, func() { cancel(fmt.Errorf("%w: the stream fell silent", ErrUnreachable)) })
+	defer alive.Stop()
+	resp, err := c.Open(ctx, http.MethodGet, "/v1/inbox/stream"+sessionQuery(session), nil)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		body := make([]byte, 64<<10)
-		n, _ := resp.Body.Read(body) // what came is enough to say why
-		return failure(resp, body[:n])
+	if t := resp.Header.Get("Content-Type"); !strings.HasPrefix(t, "text/event-stream") {
+		return fmt.Errorf("the hub answers with %q instead of a stream", t)
 	}
 	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxAnswer)
-	event, data := "", ""
+	lines.Buffer(nil, maxEvent)
+	var event, data string
 	for lines.Scan() {
+		alive.Reset(silence)
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case lines.Text() == "":
-			if event == "entry" && data != "" {
-				r, err := parseRow([]byte(data))
-				if err == nil {
-					err = fn(r)
-				}
-				if err != nil {
+			r, err := ParseRow([]byte(data))
+			if (event == "entry" || event == "") && err == nil {
+				alive.Stop() // what fn takes is its own
+				if err := fn(r); err != nil {
 					return err
 				}
+				alive.Reset(silence)
 			}
 			event, data = "", ""
 		case field == "event":
 			event = value
+		case field == "data" && data != "":
+			data += "\n" + value
 		case field == "data":
-			data += value
+			data = value
 		}
 	}
-	return lines.Err()
+	if err := lines.Err(); err != nil {
+		return ended(ctx, &Unreachable{resp.Request.URL.Host, err})
+	}
+	return nil
 }
 
-// Entry is one entry that was verified: what it says is the hub's word, and still only data.
-type Entry struct {
-	Kind   string
-	Key    string // what acknowledges it
-	From   string
-	To     string
-	Object []byte // the known members alone: what nobody signed is gone
-}
-
-// The reasons for which a verified consumer refuses an entry, besides those of package signing.
-var (
-	ErrNotForMe = errors.New("the entry is addressed to somebody else")
-	ErrShape    = errors.New("the entry does not have the shape of its kind")
-)
-
-// Verifier checks entries as MA2H §13.4 wants them checked, in its order: signature, freshness and replay, shape,
-// addressee.
-type Verifier struct {
-	Client  *Client
-	Key     signing.Key
-	Schemas *schemas.Set
-	Replay  *signing.ReplayWindow
-}
-
-// knownMembers are what of each kind is kept: of a command entry only this may reach an agent.
-var knownMembers = map[string][]string{
-	"directive": {"ma2h_version", "type", "id", "from", "to", "created_at", "title", "body", "priority", "tags", "context", "expires_at", "sensitive"},
-	"message": {"ma2h_version", "type", "id", "from", "to", "created_at", "agent", "title", "body", "priority", "tags", "context",
-		"idempotency_key", "expires_at", "sensitive", "request", "action"},
-	"response": {"ma2h_version", "in_reply_to", "agent", "resolution", "resolution_id", "defaulted", "response", "state"},
-	"receipt":  {"ma2h_version", "type", "id", "in_reply_to", "event", "prior", "at", "session", "to"},
-}
-
-// Verify checks a row that came to session (may be empty) at now.
-func (v *Verifier) Verify(r Row, session string, now time.Time) (Entry, error) {
-	e := Entry{Kind: r.Kind, To: v.Client.Address(session)}
-	var err error
-	switch r.Kind {
-	case "directive":
-		s, perr := signing.DirectiveOf(r.Object)
-		if err = perr; err == nil {
-			err = s.Verify(v.Key, r.Signature, now)
-		}
-		e.Key, e.From, e.To = s.ID, s.From, s.To
-	case "message":
-		s, perr := signing.MessageEntryOf(r.Object)
-		if err = perr; err == nil {
-			err = s.Verify(v.Key, r.Signature, now)
-		}
-		e.Key, e.From, e.To = s.ID, s.From, s.To
-	case "response": // its address is not in the body: it is this very session
-		s, perr := signing.ResponseEntryOf(r.Object, e.To)
-		if err = perr; err == nil {
-			err = s.Verify(v.Key, r.Signature, now)
-		}
-		e.Key = s.ResolutionID
-	case "receipt":
-		s, perr := signing.ReceiptOf(r.Object, e.To)
-		if err = perr; err == nil {
-			err = s.Verify(v.Key, r.Signature, now)
-		}
-		e.Key = s.ReceiptID
-	}
-	if err != nil {
-		return e, err
-	}
-	h, err := signing.ParseHeader(r.Signature)
-	if err == nil {
-		err = v.Replay.Use(h, now)
-	}
-	if err != nil {
-		return e, err
-	}
-	fields, err := v.Schemas.Validate("ma2h/inbound-message", r.Object)
-	if err != nil {
-		return e, err
-	}
-	if len(fields) > 0 {
-		return e, fmt.Errorf("%w: %s %s", ErrShape, fields[0].Pointer, fields[0].Message)
-	}
-	if !v.Client.isOwn(e.To, session) {
-		return e, ErrNotForMe
-	}
-	members, err := wire.Members(r.Object)
-	if err != nil {
-		return e, err
-	}
-	var known []wire.Member
-	for _, m := range members {
-		for _, name := range knownMembers[r.Kind] {
-			if m.Name == name {
-				known = append(known, m)
-			}
-		}
-	}
-	e.Object = wire.Compose(known)
-	return e, nil
-}
+// maxEvent bounds one event of a stream: an envelope with all its parts is smaller.
+const maxEvent = 16 << 20

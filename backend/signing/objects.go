@@ -3,6 +3,7 @@ package signing
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"deskbell/backend/wire"
 )
@@ -99,4 +100,29 @@ func (f fields) optional(name string) *string {
 		return nil
 	}
 	return &s
+}
+
+// Signed is one of the contexts of this package.
+type Signed interface {
+	Bytes(t int64, jti string) ([]byte, error)
+	Sign(k Key, t int64, jti string) (string, error)
+	Verify(k Key, header string, now time.Time) error
+}
+
+// EntryOf is the context of a mailbox entry of that kind. to is the address of the session that collects it, which
+// counts for a response and a receipt: the other kinds say themselves where they go.
+func EntryOf(kind string, object []byte, to string) (c Signed, err error) {
+	switch kind {
+	case "directive":
+		c, err = DirectiveOf(object)
+	case "message":
+		c, err = MessageEntryOf(object)
+	case "response":
+		c, err = ResponseEntryOf(object, to)
+	case "receipt":
+		c, err = ReceiptOf(object, to)
+	default:
+		err = fmt.Errorf("no entry is a %q", kind)
+	}
+	return c, err
 }

@@ -102,31 +102,11 @@ func presented(q url.Values) (string, error) {
 
 // row is one entry as it is handed out: its object and a detached signature with a fresh time and nonce.
 func (b *Binding) row(key signing.Key, e mailbox.Entry) ([]byte, error) {
-	t, jti := b.Now().Unix(), "jti_"+inbox.RandomName()
-	var header string
-	var err error
-	switch e.Kind {
-	case mailbox.Directive:
-		s, perr := signing.DirectiveOf(e.Body)
-		if err = perr; err == nil {
-			header, err = s.Sign(key, t, jti)
-		}
-	case mailbox.Message:
-		s, perr := signing.MessageEntryOf(e.Body)
-		if err = perr; err == nil {
-			header, err = s.Sign(key, t, jti)
-		}
-	case mailbox.Response:
-		s, perr := signing.ResponseEntryOf(e.Body, e.To)
-		if err = perr; err == nil {
-			header, err = s.Sign(key, t, jti)
-		}
-	case mailbox.Receipt:
-		s, perr := signing.ReceiptOf(e.Body, e.To)
-		if err = perr; err == nil {
-			header, err = s.Sign(key, t, jti)
-		}
+	signed, err := signing.EntryOf(string(e.Kind), e.Body, e.To)
+	if err != nil {
+		return nil, fmt.Errorf("signature of %s: %w", e.Key, err)
 	}
+	header, err := signed.Sign(key, b.Now().Unix(), "jti_"+inbox.RandomName())
 	if err != nil {
 		return nil, fmt.Errorf("signature of %s: %w", e.Key, err)
 	}

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+type presence struct {
+	State    string `json:"state"`
+	LastSeen int64  `json:"last_seen,omitempty"`
+}
+
+// fleetAgent is an agent with what is known of where it is.
+type fleetAgent struct {
+	agentRow
+	Presence presence `json:"presence"`
+	Stopped  *struct {
+		At int64 `json:"at"`
+	} `json:"stopped"`
+	Waiting  int `json:"entries_waiting"`
+	Sessions []struct {
+		ID       string   `json:"id"`
+		Presence presence `json:"presence"`
+		Waiting  int      `json:"entries_waiting"`
+	} `json:"sessions"`
+}
+
+func fleetOf(ctx context.Context, h *hub) ([]fleetAgent, error) {
+	var doc struct {
+		Agents []fleetAgent `json:"agents"`
+	}
+	return doc.Agents, h.Call(ctx, http.MethodGet, "/api/fleet", nil, &doc)
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "stop ID",
+		Short: "Stop an agent: close its sessions and let it open no other",
+		Long: "Closes all sessions of an agent as the operator and keeps it from opening others until `deskbell agent resume`. What\n" +
+			"was addressed to its sessions bounces. Its credentials still work otherwise (`deskbell agent revoke` ends them).",
+		Example:           "  deskbell agent stop deploybot",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var done struct {
+				Closed int `json:"sessions_closed"`
+			}
+			raw, err := a.onAgent(cmd.Context(), args[0], "stop")
+			if err == nil {
+				err = json.Unmarshal(raw, &done)
+			}
+			if err != nil {
+				return err
+			}
+			return a.done(raw, "Stopped %s: %s closed. `deskbell agent resume %s` lets it work again.", args[0], plural(done.Closed, "session"), args[0])
+		},
+	}
+	a.addrFlag(c)
+	return c
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:               "resume ID",
+		Short:             "Let a stopped agent open sessions again",
+		Example:           "  deskbell agent resume deploybot",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			raw, err := a.onAgent(cmd.Context(), args[0], "resume")
+			if err != nil {
+				return err
+			}
+			return a.done(raw, "%s may open sessions again.", args[0])
+		},
+	}
+	a.addrFlag(c)
+	return c
+}
+
+// onAgent does something to an agent as the operator.
+func (a *app) onAgent(ctx context.Context, id, act string) (answer json.RawMessage, err error) {
+	err = a.asOperator(ctx, func(h *hub) error {
+		return fmtID(id, h.Call(ctx, http.MethodPost, "/v1/agents/"+url.PathEscape(id)+"/"+act, nil, &answer))
+	})
+	return answer, err
+}
+
+func (a *app) sessionsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sessions [ID]",
+		Short: "List the sessions of agents, live ones and those that ended lately",
+		Long: "Lists sessions: whether somebody is there (presence), until when the session holds without a sign of life (lease), and\n" +
+			"what it says of itself (label). --json prints {\"sessions\":[…]} with the sessions as the hub has them, and `presence`.",
+		Example:           "  deskbell agent sessions\n  deskbell agent sessions deploybot --json",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeAgents,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id := ""
+			if len(args) > 0 {
+				id = args[0]
+			}
+			return a.asOperator(cmd.Context(), func(h *hub) error { return a.listSessions(cmd.Context(), h, id) })
+		},
+	}
+	a.addrFlag(c)
+	return c
+}
+
+type sessionRow struct {
+	ID         string    `json:"id"`
+	Agent      string    `json:"agent_id"`
+	State      string    `json:"state"`
+	ExpiresAt  time.Time `json:"expires_at"`
+	ClosedAt   time.Time `json:"closed_at"`
+	ByOperator bool      `json:"closed_by_operator"`
+	Label      string    `json:"label"`
+	Project    string    `json:"project"`
+}
+
+func (a *app) listSessions(ctx context.Context, h *hub, id string) error {
+	var doc struct {
+		Sessions []json.RawMessage `json:"sessions"`
+	}
+	if err := h.Call(ctx, http.MethodGet, "/v1/sessions", nil, &doc); err != nil {
+		return err
+	}
+	agents, err := fleetOf(ctx, h)
+	if err != nil {
+		return err
+	}
+	there, known := map[string]presence{}, id == ""
+	for _, ag := range agents {
+		known = known || ag.AgentID == id
+		for _, s := range ag.Sessions {
+			there[s.ID] = s.Presence
+		}
+	}
+	if !known {
+		return fmt.Errorf("%s: no such agent", id)
+	}
+	list, now := []map[string]json.RawMessage{}, time.Now()
+	rows := [][]string{{"SESSION", "AGENT", "STATE", "PRESENCE", "LEASE", "LABEL"}}
+	for _, raw := range doc.Sessions {
+		var s sessionRow
+		var whole map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return err
+		}
+		if id != "" && s.Agent != id {
+			continue
+		}
+		if err := json.Unmarshal(raw, &whole); err != nil {
+			return err
+		}
+		p := there[s.ID]
+		if whole["presence"], err = json.Marshal(p); err != nil {
+			return err
+		}
+		list = append(list, whole)
+		lease := "ends " + ago(s.ExpiresAt, now)
+		if !s.ClosedAt.IsZero() {
+			lease = "ended " + ago(s.ClosedAt, now)
+			if s.ByOperator {
+				lease += " by the operator"
+			}
+		}
+		rows = append(rows, []string{line(s.ID), line(s.Agent), line(s.State), p.text(now), lease, line(s.Label)})
+	}
+	switch {
+	case a.json:
+		return a.printJSON(map[string]any{"sessions": list})
+	case len(list) == 0:
+		a.say("No sessions.")
+	default:
+		table(a.out, rows)
+	}
+	return nil
+}
+
+// text is a presence as a table shows it.
+func (p presence) text(now time.Time) string {
+	if p.State == "offline" {
+		return "offline, seen " + ago(fromMs(p.LastSeen), now)
+	}
+	return p.State
+}

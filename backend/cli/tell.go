@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"deskbell/backend/client"
+)
+
+type tellFlags struct {
+	compose
+	waiting
+	session string
+}
+
+func (a *app) tellCommand() *cobra.Command {
+	f := &tellFlags{}
+	c := &cobra.Command{
+		Use:   "tell AGENT TITLE",
+		Short: "Send an agent a directive",
+		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand whether the
+agent is listening: one that is not gets it when it next looks. With --session only that session of the agent gets it.
+
+With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
+(with --json the directive with its delivery).
+
+Exit codes: 0 acknowledged (without --wait: sent), 11 its time ended without a word, seen or not, 12 bounced: the
+session it was for is gone, 13 still waiting when --timeout ended, 130 interrupted (the directive stays), 2 bad usage,
+1 any other failure.`,
+		Example: "  deskbell tell deploybot \"Pause deploys\" --body \"We are mid-incident.\" --priority urgent\n" +
+			"  deskbell tell deploybot \"What are you doing?\" --wait --timeout 2m\n" +
+			"  git log -1 | deskbell tell reviewer \"Look at this\" --body - --expires 1h",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: a.completeAgents,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.tellAgent(cmd.Context(), f, args[0], args[1]) },
+	}
+	f.textFlags(c)
+	fl := c.Flags()
+	fl.StringVar(&f.session, "session", "", "for this session of the agent alone (`ID`; `deskbell agent sessions` lists them)")
+	fl.StringVar(&f.expires, "expires", "", "until when it is worth anything: a duration (`TIME` is 90s, 2h) or an RFC 3339 time")
+	f.waitFlags(c)
+	a.addrFlag(c)
+	return c
+}
+
+// directive is what is sent.
+type directive struct {
+	To        string   `json:"to"`
+	Title     string   `json:"title"`
+	Body      string   `json:"body,omitempty"`
+	Priority  string   `json:"priority,omitempty"`
+	Tags      []string `json:"tags,omitempty"`
+	ExpiresAt string   `json:"expires_at,omitempty"`
+	Sensitive bool     `json:"sensitive,omitempty"`
+}
+
+func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) error {
+	started := time.Now()
+	err := errors.Join(f.waiting.check(), oneOf("--priority", f.priority, "low", "normal", "high", "urgent"))
+	if err != nil {
+		return err
+	}
+	id = strings.TrimPrefix(id, "agent:")
+	d := directive{To: "agent:" + id, Title: title, Priority: f.priority, Tags: f.tags, Sensitive: f.sensitive}
+	if f.session != "" {
+		d.To += "#" + f.session
+	}
+	if d.Body, err = a.textOf("--body", f.body); err != nil {
+		return err
+	}
+	if d.ExpiresAt, err = expiry(f.expires, started); err != nil {
+		return err
+	}
+	var sent client.Directive
+	err = a.asOperator(ctx, func(h *hub) error {
+		a.sayPresence(ctx, h, id, f.session)
+		sent, err = h.Tell(ctx, d)
+		if _, ok := client.Refused(err, "unknown_destination"); ok {
+			return fmt.Errorf("there is no %s: `deskbell agent list` and `deskbell agent sessions` show who there is", d.To)
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case f.wait:
+		return a.awaitWord(ctx, f, sent.ID, started)
+	case a.json:
+		return a.printJSON(sent.Raw)
+	}
+	a.tell("%s", sent.ID)
+	return nil
+}
+
+// sayPresence says whether somebody is there to read what is about to be sent.
+func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
+	if h.offline {
+		a.say("No hub is running: %s can get it when one does.", id)
+		return
+	}
+	agents, err := fleetOf(ctx, h)
+	if err != nil {
+		a.say("Whether %s is listening cannot be told: %s", id, err)
+		return
+	}
+	for _, ag := range agents {
+		if ag.AgentID != id {
+			continue
+		}
+		who, p := id, ag.Presence
+		for _, s := range ag.Sessions {
+			if s.ID == session {
+				who, p = "session "+session+" of "+id, s.Presence
+			}
+		}
+		switch p.State {
+		case "online":
+			a.say("%s is listening: seen %s.", who, ago(fromMs(p.LastSeen), time.Now()))
+		case "offline":
+			a.say("%s is not listening: seen %s. It gets this when it next looks.", who, ago(fromMs(p.LastSeen), time.Now()))
+		default:
+			a.say("%s has never been seen. It gets this when it first looks.", who)
+		}
+		if ag.Stopped != nil {
+			a.say("%s is stopped: `deskbell agent resume %s` lets it work again.", id, id)
+		}
+	}
+}
+
+// awaitWord waits for what the agent says, and reports it.
+func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started time.Time) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	a.say("%s: waiting for its acknowledgment", id)
+	c := a.client(cfg, "", "")
+	c.Where = func(context.Context, string) (string, string, error) {
+		base, err := a.find(cfg)
+		if err != nil {
+			return "", "", err
+		}
+		token, err := operatorToken(cfg.Data)
+		return base, token, err
+	}
+	c.Again = a.tryingOn
+	left := time.Duration(0)
+	if f.timeout > 0 {
+		left = max(f.timeout-time.Since(started), 1)
+	}
+	d, err := c.Outcome(ctx, id, left)
+	switch {
+	case ctx.Err() != nil:
+		a.say("Interrupted. %s stays in the mailbox.", id)
+		return &exit{code: exitInterrupted}
+	case client.Retryable(err):
+		a.say("%s: the time is up and the hub does not answer; as far as is known it still waits.", id)
+		return &exit{code: exitStillOpen}
+	case err != nil:
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	if a.json {
+		if err := a.printJSON(d.Raw); err != nil {
+			return err
+		}
+	} else if d.Delivery.Note != "" {
+		a.tell("%s", lines(d.Delivery.Note))
+	}
+	switch state := d.Delivery.State; {
+	case state == "acknowledged":
+		a.say("%s: acknowledged", id)
+		return nil
+	case !d.Over(time.Now()):
+		a.say("%s: the time is up and it is still %s.", id, state)
+		return &exit{code: exitStillOpen}
+	case state == "expired":
+		a.say("%s: its time ended, and it was never seen", id)
+		return &exit{code: exitExpired}
+	case state == "delivered":
+		a.say("%s: it was seen, and its time ended without a word", id)
+		return &exit{code: exitExpired}
+	case state == "bounced":
+		seen := "it was never seen"
+		if d.Delivery.Prior == "delivered" {
+			seen = "it was seen, and nobody said a word"
+		}
+		a.say("%s: bounced: whoever it was for is gone; %s", id, seen)
+		return &exit{code: exitCancelled}
+	}
+	return fmt.Errorf("%s ended in a way this version does not know: %s", id, d.Delivery.State)
+}
+
+// tryingOn says once that a hub does not answer and is tried on.
+func (a *app) tryingOn(err error, attempt int, pause time.Duration) error {
+	if e, ok := client.Refused(err); ok && e.Status == http.StatusTooManyRequests {
+		a.say("%s: trying again in %s", err, span(pause))
+	} else if attempt == 0 {
+		a.say("%s. Trying on.", err)
+	}
+	return nil
+}
