@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -166,13 +168,17 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	h.desk.Queue = h.queue
 	h.server = server.New(server.Config{
 		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
-		AllowedHosts: h.cfg.AllowedHosts, Now: h.now, Log: h.log,
+		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	return nil
 }
 
 // Listen opens the configured address and says where, in hub.json too.
 func (h *Hub) Listen() error {
+	host, err := h.ownName()
+	if err != nil {
+		return err
+	}
 	ln, err := h.server.Listen(h.cfg.Addr, h.cfg.TLSCert, h.cfg.TLSKey)
 	if err != nil {
 		return err
@@ -181,13 +187,46 @@ func (h *Hub) Listen() error {
 	if h.cfg.TLSCert != "" {
 		scheme = "https"
 	}
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	h.mu.Lock()
-	h.listener, h.url = ln, scheme+"://"+ln.Addr().String()
+	h.listener, h.url = ln, scheme+"://"+net.JoinHostPort(host, port)
 	h.mu.Unlock()
 	if err := writeInfo(h.cfg.Data, Info{URL: h.url, PID: os.Getpid(), Version: config.Version, StartedAt: inbox.FormatTime(h.now())}); err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	return nil
+}
+
+// ownName is the host that the hub's address names: the one it was told to listen on, as it was told, because that is
+// what a certificate names. Listening on every address it needs to be told a name.
+func (h *Hub) ownName() (string, error) {
+	host, _, err := net.SplitHostPort(h.cfg.Addr)
+	if err != nil {
+		return "", err
+	}
+	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
+		return host, nil
+	}
+	if len(h.cfg.AllowedHosts) == 0 {
+		return "", fmt.Errorf("listening on every address (%s) needs a name in allowed_hosts by which the hub is reached", h.cfg.Addr)
+	}
+	name, _, err := net.SplitHostPort(h.cfg.AllowedHosts[0])
+	if err != nil {
+		name = h.cfg.AllowedHosts[0]
+	}
+	return name, nil
+}
+
+// hostNames are the names besides loopback's own that requests may be addressed to.
+func (h *Hub) hostNames() []string {
+	names := slices.Clone(h.cfg.AllowedHosts)
+	if own, err := h.ownName(); err == nil {
+		names = append(names, own)
+	}
+	return names
 }
 
 // Run does everything that goes on by itself, and answers the network after Listen, until ctx ends.

@@ -165,3 +165,34 @@ func BenchmarkBounce(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/n, "µs/entry")
 }
+
+// Ten thousand asks whose deadline passed while nobody looked: what the first who looks waits for.
+func BenchmarkOverdue(b *testing.B) {
+	const n = 10_000
+	c := &clock{at: noon}
+	h := openHouse(b, withClock(c))
+	h.set("inter_agent.enabled", true, "rate_limit.requests_per_minute", 10_000_000, "rate_limit.inbox_depth", 10_000_000)
+	a := h.peer("a")
+	h.peer("b")
+	for b.Loop() {
+		b.StopTimer()
+		at := stamp(c.now().Add(time.Minute))
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range n / 8 {
+					if r, err := a.try(context.Background(), "POST", "/v1/messages", a.to("ask", "agent:b", "").with("expires_at", at)); err != nil || r.status != 202 {
+						b.Errorf("%v %s", err, r.body)
+					}
+				}
+			})
+		}
+		all.Wait()
+		c.move(2 * time.Minute)
+		b.StartTimer()
+		if err := h.hub.mailbox.Settle(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/n, "µs/ask")
+}

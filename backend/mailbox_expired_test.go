@@ -14,7 +14,7 @@ func TestExpiredAnswerIsNotHandedOut(t *testing.T) {
 	m["agent"].(map[string]any)["session"] = s
 	id := bot.submit(m)
 	h.operator().answer(id, yes).want(200)
-	if _, err := h.hub.store.Purge(t.Context(), c.now().Add(time.Second), noon.Add(-time.Hour), 10); err != nil { // the retention of answers ends
+	if _, err := h.hub.store.Purge(t.Context(), c.now().Add(time.Hour+time.Second), time.Hour, 10); err != nil { // the retention of answers ends
 		t.Fatal(err)
 	}
 	if it := h.item(id); it.Track.State != "expired" {

@@ -772,9 +772,9 @@ func (m *model) retention() {
 	if err := w.hub.mailbox.Settle(ctx); err != nil {
 		m.t.Fatal(err)
 	}
-	before, uncollected := m.now().Add(-modelKeep), m.now().Add(-2*modelKeep)
+	before := m.now().Add(-modelKeep)
 	for {
-		ids, err := w.hub.store.Purge(ctx, before, uncollected, 100)
+		ids, err := w.hub.store.Purge(ctx, m.now(), modelKeep, 100)
 		if err != nil {
 			m.t.Fatal(err)
 		}
@@ -936,7 +936,7 @@ func (m *model) documents() {
 // Whatever happens in whatever order, the hub and the model agree.
 func TestModel(t *testing.T) {
 	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
-		checks := "40"
+		checks := "30"
 		if testing.Short() {
 			checks = "10"
 		}

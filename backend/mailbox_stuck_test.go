@@ -1,6 +1,9 @@
 package backend
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,4 +40,36 @@ func TestOneStuckThingHoldsUpNothing(t *testing.T) {
 	h.restart()
 	h.hub.mailbox.Wake()
 	a.look(bouncing)
+}
+
+// More than one transaction's worth of what fell due is applied in its order all the same, before whoever looked is
+// answered.
+func TestMuchFellDue(t *testing.T) {
+	h, c := openBox(t)
+	h.set("rate_limit.requests_per_minute", 10_000_000)
+	a, b := h.peer("a"), h.peer("b")
+	bs := b.register(msg{"ttl_seconds": 180})
+	last := a.send(a.to("ask", "agent:b#"+bs, "").with("expires_at", stamp(noon.Add(200*time.Second))))
+	var all sync.WaitGroup
+	for w := range 4 {
+		all.Go(func() {
+			for i := range 300 {
+				m := a.to("ask", "agent:b", "").with("expires_at", stamp(noon.Add(time.Minute))).with("idempotency_key", fmt.Sprint(w, "-", i))
+				if r, err := a.try(context.Background(), "POST", "/v1/messages", m); err != nil || r.status != 202 {
+					t.Errorf("%v %s", err, r.body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	c.move(5 * time.Minute)
+	if got := a.track(last); got != "cancelled/bounced prior queued" {
+		t.Errorf("%s", got)
+	}
+	if n := h.rows("SELECT count(*) FROM items WHERE state = 'expired'"); n != 1200 {
+		t.Errorf("%d expired", n)
+	}
+	if rows := b.drain(""); len(rows) != 0 {
+		t.Errorf("%v", keysOf(rows))
+	}
 }

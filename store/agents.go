@@ -123,6 +123,9 @@ func (s *Store) SetPolicy(ctx context.Context, id string, fn func(*fleet.Policy)
 		if err := t.exec(`UPDATE agents SET policy = ? WHERE id = ?`, string(policy), id); err != nil {
 			return err
 		}
+		if err := t.unclassified(id); err != nil {
+			return err
+		}
 		// What waited for a host that is approved now is due.
 		for _, host := range a.Policy.CallbackHosts {
 			if err := t.exec(`UPDATE owed SET state = 'pending', next_at = ? WHERE agent = ? AND host = ? AND state = 'waiting_approval'`, ms(audit.At), id, host); err != nil {

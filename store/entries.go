@@ -88,20 +88,6 @@ func (t *tx) Due(now time.Time, except []string) (d mailbox.Due, any bool, err e
 	return d, true, nil
 }
 
-// Try implements mailbox.Tx.
-func (t *tx) Try(fn func() error) error {
-	if err := t.exec(`SAVEPOINT try`); err != nil {
-		return err
-	}
-	opened, after := len(t.job.opened), len(t.job.after)
-	err := fn()
-	if err != nil {
-		t.job.opened, t.job.after = t.job.opened[:opened], t.job.after[:after]
-		err = errors.Join(err, t.exec(`ROLLBACK TO try`))
-	}
-	return errors.Join(err, t.exec(`RELEASE try`))
-}
-
 const (
 	entryColumns = `entries.key, entries.kind, entries.agent, entries.session, entries.sender, entries.dest, entries.body,
 		coalesce(items.id, ''), entries.state, entries.enqueued_at, entries.expires_at, entries.due_at, entries.delivered_at,

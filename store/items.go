@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -18,6 +19,9 @@ const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, i
 	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.original,
 	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
 	items.archived, items.snoozed_until, items.pending`
+
+// briefColumns is the same without what a row of a list does not show: the original and the reply.
+var briefColumns = strings.NewReplacer("items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
 
 // scanner is a row of either kind.
 type scanner interface{ Scan(...any) error }

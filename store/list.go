@@ -10,6 +10,9 @@ import (
 	"deskbell/backend/inbox"
 )
 
+// maxPage bounds a page in bytes of what was submitted: however large the messages, a page of them is not.
+const maxPage = 8 << 20
+
 // List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by priority,
 // then oldest first, the box "done" by when it ended, everything else newest first; a search always newest first.
 func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, string, error) {
@@ -74,7 +77,11 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 	}
 	f.Limit = min(f.Limit, 500)
 	args = append(args, f.Limit+1)
-	rows, err := s.query(ctx, `SELECT `+itemColumns+`,
+	columns := itemColumns
+	if f.Brief {
+		columns = briefColumns
+	}
+	rows, err := s.query(ctx, `SELECT `+columns+`,
 			coalesce((SELECT state FROM owed WHERE item = items.n AND state IN ('waiting_approval', 'gave_up', 'refused')), '')
 		FROM `+tables(f)+` WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+` LIMIT ?`, args...)
 	if err != nil {
@@ -84,8 +91,9 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 	var page []inbox.Listed
 	next := ""
 	var last int64
+	size := 0
 	for rows.Next() {
-		if len(page) == f.Limit {
+		if len(page) == f.Limit || size > maxPage {
 			next = base64.RawURLEncoding.EncodeToString([]byte(key(page[len(page)-1], last)))
 			break
 		}
@@ -95,6 +103,7 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 			return nil, "", fmt.Errorf("list: %w", err)
 		}
 		page = append(page, l)
+		size += len(l.Original) + len(l.Response) + len(l.Content.Body)
 	}
 	return page, next, rows.Err()
 }

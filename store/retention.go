@@ -18,7 +18,8 @@ const over = `n IN (SELECT n FROM items WHERE ended_at > 0 AND ended_at < ?1 AND
 	UNION ALL SELECT n FROM items WHERE box = 'notices' AND is_read = 1 AND received_at < ?1 LIMIT ?3)`
 
 // Purge implements inbox.Store.
-func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, limit int) (ids []string, err error) {
+func (s *Store) Purge(ctx context.Context, now time.Time, keep time.Duration, limit int) (ids []string, err error) {
+	before, beforeUncollected := now.Add(-keep), now.Add(-2*keep)
 	// Looked up by a reader first, so that nobody waits for a purge of nothing.
 	var one int
 	st, err := s.stmt(ctx, `SELECT 1 FROM items WHERE `+over+` LIMIT 1`)
@@ -56,7 +57,7 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 			if f.it.Kind != inbox.Notice && f.it.Track.State == inbox.TrackNone {
 				it := f.it
 				it.Track.State = inbox.TrackExpired
-				entry := inbox.Entry{At: before, Actor: inbox.ExpiredActor, Action: "answer never collected"}
+				entry := inbox.Entry{At: now, Actor: inbox.ExpiredActor, Action: "answer never collected"}
 				if _, err := t.update(f.n, f.it, inbox.Change{Item: it, Entry: entry}); err != nil {
 					return err
 				}
@@ -64,12 +65,12 @@ func (s *Store) Purge(ctx context.Context, before, beforeUncollected time.Time, 
 				if err := t.exec(`UPDATE owed SET state = 'gave_up', round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
 					return err
 				}
-			} else if err := t.remove(f.n, f.it, before); err != nil {
+			} else if err := t.remove(f.n, f.it, now); err != nil {
 				return err
 			}
 			ids = append(ids, f.it.ID)
 		}
-		return t.exec(`DELETE FROM tombstones WHERE at < ?`, ms(before.Add(-keepTombstones)))
+		return t.exec(`DELETE FROM tombstones WHERE at < ?`, ms(now.Add(-keepTombstones)))
 	})
 	return ids, err
 }
@@ -90,39 +91,4 @@ func (t *tx) remove(n int64, it inbox.Item, at time.Time) error {
 	}
 	t.moved(&it, nil)
 	return nil
-}
-
-// Reclassify implements inbox.Store.
-func (s *Store) Reclassify(ctx context.Context, agent string, forOperator func(inbox.Item) bool) (moved int, err error) {
-	err = s.do(ctx, func(t *tx) error {
-		moved = 0
-		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE state = 'open' AND (?1 = '' OR agent = ?1)`, agent)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		changed := map[int64]inbox.Item{}
-		for rows.Next() {
-			it, n, err := scanItem(rows)
-			if err != nil {
-				return err
-			}
-			if forOperator(it) != it.ForOperator {
-				changed[n] = it
-			}
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		for n, before := range changed {
-			it := before
-			it.ForOperator = !before.ForOperator
-			if _, err := t.update(n, before, inbox.Change{Item: it}); err != nil {
-				return err
-			}
-		}
-		moved = len(changed)
-		return nil
-	})
-	return moved, err
 }

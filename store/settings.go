@@ -33,6 +33,11 @@ func (s *Store) SetSettings(ctx context.Context, values map[string]string, audit
 				return err
 			}
 		}
+		if _, named := values["operator.id"]; named {
+			if err := t.unclassified(""); err != nil {
+				return err
+			}
+		}
 		return t.Audit(audit)
 	})
 }

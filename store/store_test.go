@@ -341,6 +341,7 @@ func TestTheFirstThingDueComesFirst(t *testing.T) {
 }
 
 func TestRetentionEndsInATombstone(t *testing.T) {
+	const keep = time.Hour
 	s := open(t)
 	insert(t, s, newItem(1))
 	insert(t, s, newItem(2))
@@ -357,11 +358,11 @@ func TestRetentionEndsInATombstone(t *testing.T) {
 	if _, err := s.Apply(t.Context(), "msg_000001", deliver); err != nil {
 		t.Fatal(err)
 	}
-	if ids, err := s.Purge(t.Context(), noon, noon.Add(-time.Hour), 10); err != nil || len(ids) != 0 {
+	if ids, err := s.Purge(t.Context(), noon.Add(keep), keep, 10); err != nil || len(ids) != 0 {
 		t.Fatalf("purged %v, %v at the very end of the retention", ids, err)
 	}
-	later := noon.Add(time.Second)
-	if ids, err := s.Purge(t.Context(), later, noon.Add(-time.Hour), 10); err != nil || len(ids) != 2 {
+	later := noon.Add(keep + time.Second)
+	if ids, err := s.Purge(t.Context(), later, keep, 10); err != nil || len(ids) != 2 {
 		t.Fatalf("purged %v, %v", ids, err)
 	}
 	if it, err := s.Item(t.Context(), "msg_000001"); !errors.Is(err, inbox.ErrGone) || it.Agent != "bot" {
@@ -370,10 +371,10 @@ func TestRetentionEndsInATombstone(t *testing.T) {
 	if it, err := s.Item(t.Context(), "msg_000002"); err != nil || it.Track.State != inbox.TrackExpired {
 		t.Errorf("never collected: %+v, %v", it.Track, err)
 	}
-	if ids, err := s.Purge(t.Context(), later, noon.Add(-time.Hour), 10); err != nil || len(ids) != 0 {
+	if ids, err := s.Purge(t.Context(), later, keep, 10); err != nil || len(ids) != 0 {
 		t.Errorf("purged again: %v, %v", ids, err)
 	}
-	if _, err := s.Purge(t.Context(), later, later, 10); err != nil {
+	if _, err := s.Purge(t.Context(), later.Add(keep), keep, 10); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Item(t.Context(), "msg_000002"); !errors.Is(err, inbox.ErrGone) {
@@ -490,6 +491,7 @@ func TestCountsFollowEveryMove(t *testing.T) {
 	want(inbox.Counts{Needs: 1})
 	n := newItem(2)
 	n.Item.ForOperator = false
+	n.Item.Content.Resolvers = &[]string{"human:alice"}
 	insert(t, s, n)
 	n = newItem(3)
 	n.Item.Kind, n.Item.State = inbox.Notice, inbox.Delivered
@@ -498,7 +500,8 @@ func TestCountsFollowEveryMove(t *testing.T) {
 	if _, err := s.Apply(t.Context(), "msg_000001", answer("res_1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Reclassify(t.Context(), "bot", func(inbox.Item) bool { return true }); err != nil {
+	list := inbox.Actor{Kind: inbox.Human, ID: "alice"}
+	if err := s.Reclassify(t.Context(), "bot", list); err != nil {
 		t.Fatal(err)
 	}
 	want(inbox.Counts{Needs: 1, Notices: 1, Done: 1, UnreadNotices: 1})

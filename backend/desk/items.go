@@ -17,7 +17,7 @@ var resolutionOf = map[inbox.Verb]string{
 
 func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx, q := r.Context(), r.URL.Query()
-	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor"), Triage: q.Get("box") == ""}
+	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor"), Triage: q.Get("box") == "", Brief: true}
 	switch f.Box {
 	case "", "needs", "waiting", "notices", "done", "archive", "fleet":
 	default:

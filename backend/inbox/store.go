@@ -33,12 +33,14 @@ type Store interface {
 	// List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by
 	// priority, then oldest first; other boxes, and everything else, newest first. ErrBadCursor.
 	List(ctx context.Context, f Filter) ([]Listed, string, error)
-	// Purge ends the retention of at most limit items that ended before the given time: a delivered answer leaves a
-	// tombstone; an answer never collected is first marked expired and kept until the second time. It returns the
-	// ids it touched.
-	Purge(ctx context.Context, before, beforeUncollected time.Time, limit int) ([]string, error)
-	// Reclassify recomputes Item.ForOperator of an agent's open items (agent "" for all) and returns how many moved.
-	Reclassify(ctx context.Context, agent string, forOperator func(Item) bool) (int, error)
+	// Purge ends the retention, at now, of at most limit items that ended longer than keep ago: a delivered answer
+	// leaves a tombstone; an answer never collected is first marked expired and kept as long again. It returns the ids
+	// it touched.
+	Purge(ctx context.Context, now time.Time, keep time.Duration, limit int) ([]string, error)
+	// Reclassify recomputes Item.ForOperator of an agent's open items ("" for all of them).
+	Reclassify(ctx context.Context, agent string, operator Actor) error
+	// Unclassified returns the agents whose items a Reclassify is still owed to.
+	Unclassified(ctx context.Context) ([]string, error)
 }
 
 // ErrBadCursor: a cursor that no list handed out.
@@ -53,6 +55,7 @@ type Filter struct {
 	Agent    string
 	Protocol string
 	Query    string // full-text search
+	Brief    bool   // without the original and the reply
 	Limit    int
 	Cursor   string
 }

@@ -47,8 +47,6 @@ type Tx interface {
 	// Due returns the one thing that fell due first at or before now, passing over those with the given keys; false:
 	// nothing did.
 	Due(now time.Time, except []string) (Due, bool, error)
-	// Try runs fn so that its failure undoes what it wrote and leaves the rest of the transaction standing.
-	Try(fn func() error) error
 	// PurgeSessions forgets sessions that ended before t.
 	PurgeSessions(t time.Time) error
 	Audit(a fleet.Audit) error
@@ -133,7 +131,7 @@ type Mailbox struct {
 	due   chan struct{}
 
 	mu    sync.Mutex
-	stuck map[string]bool // what fell due and could not be applied the last time
+	stuck map[string]time.Time // what fell due and could not be applied, and until when it is left alone
 }
 
 // New returns a Mailbox; Run runs its clock.
@@ -156,21 +154,33 @@ func (m *Mailbox) do(ctx context.Context, fn func(tx Tx, fx *effects, now time.T
 	return m.run(ctx, fn)
 }
 
-// run is one transaction: first what fell due since, then fn.
+// run is one transaction: first what fell due since, then fn. When much fell due, or something that cannot be applied,
+// it takes several.
 func (m *Mailbox) run(ctx context.Context, fn func(tx Tx, fx *effects, now time.Time) error) error {
-	var fx effects
-	err := m.Store.Do(ctx, func(tx Tx) error {
-		fx = effects{}
-		now := m.Now().UTC().Truncate(time.Millisecond)
-		if err := m.settle(tx, &fx, now); err != nil {
+	for {
+		var fx effects
+		more := false
+		err := m.Store.Do(ctx, func(tx Tx) (err error) {
+			fx = effects{}
+			now := m.Now().UTC().Truncate(time.Millisecond)
+			if more, err = m.settle(tx, &fx, now); err != nil || more {
+				return err
+			}
+			return fn(tx, &fx, now)
+		})
+		var stuck *stuckError
+		if errors.As(err, &stuck) {
+			m.Log.Error("what fell due cannot be applied", "key", stuck.key, "err", stuck.err)
+			m.passOver(stuck.key)
+			continue
+		}
+		if err == nil {
+			m.tell(fx)
+		}
+		if err != nil || !more {
 			return err
 		}
-		return fn(tx, &fx, now)
-	})
-	if err == nil {
-		m.tell(fx)
 	}
-	return err
 }
 
 func (m *Mailbox) tell(fx effects) {
@@ -198,26 +208,31 @@ func (m *Mailbox) Settle(ctx context.Context) error {
 	return m.run(ctx, func(Tx, *effects, time.Time) error { return nil })
 }
 
-// settle applies what is due, first due first. One thing that cannot be applied keeps nothing else from it: it is
-// passed over, said in the log once, and tried again the next time.
-func (m *Mailbox) settle(tx Tx, fx *effects, now time.Time) error {
-	var failed []string
-	defer func() { m.nowStuck(failed) }()
-	for {
-		d, any, err := tx.Due(now, failed)
+// most is how many things that fell due are applied in one transaction: others wait for it.
+const most = 500
+
+// stuckError: something that fell due could not be applied.
+type stuckError struct {
+	key string
+	err error
+}
+
+func (e *stuckError) Error() string { return e.key + ": " + e.err.Error() }
+
+// settle applies what is due, first due first, but for what could not be applied lately: one thing that cannot be ended
+// must not hold up all others. more says that there is more than one transaction should do.
+func (m *Mailbox) settle(tx Tx, fx *effects, now time.Time) (more bool, err error) {
+	except := m.passedOver()
+	for range most {
+		d, any, err := tx.Due(now, except)
 		if err != nil || !any {
-			return err
+			return false, err
 		}
-		before := *fx
-		err = tx.Try(func() error { return m.apply(tx, fx, d, now) })
-		if err != nil {
-			*fx = before
-			failed = append(failed, d.Key)
-			if !m.isStuck(d.Key) {
-				m.Log.Error("what fell due cannot be applied", "key", d.Key, "err", err)
-			}
+		if err := m.apply(tx, fx, d, now); err != nil {
+			return false, &stuckError{d.Key, err}
 		}
 	}
+	return true, nil
 }
 
 func (m *Mailbox) apply(tx Tx, fx *effects, d Due, now time.Time) error {
@@ -242,25 +257,31 @@ func (m *Mailbox) apply(tx Tx, fx *effects, d Due, now time.Time) error {
 	return m.putItem(tx, fx, it, *ch)
 }
 
-func (m *Mailbox) nowStuck(keys []string) {
+// passFor is how long something that could not be applied is left alone.
+const passFor = 10 * time.Second
+
+func (m *Mailbox) passOver(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.stuck = map[string]bool{}
-	for _, k := range keys {
-		m.stuck[k] = true
+	if m.stuck == nil {
+		m.stuck = map[string]time.Time{}
 	}
+	m.stuck[key] = time.Now().Add(passFor)
 }
 
-func (m *Mailbox) isStuck(key string) bool {
+// passedOver are the keys of what is left alone for now.
+func (m *Mailbox) passedOver() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.stuck[key]
-}
-
-func (m *Mailbox) anyStuck() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.stuck) > 0
+	var keys []string
+	for key, until := range m.stuck {
+		if time.Now().After(until) {
+			delete(m.stuck, key)
+			continue
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // putItem writes a change of an item with its reply, and what its end hands to a mailbox.
@@ -402,7 +423,7 @@ func (m *Mailbox) Run(ctx context.Context) error {
 		if err != nil {
 			m.Log.Error("what fell due", "err", err)
 		}
-		if err != nil || m.anyStuck() {
+		if err != nil || len(m.passedOver()) > 0 { // what is left alone is still due
 			next = m.Now().Add(time.Second)
 		}
 		var timer <-chan time.Time

@@ -122,9 +122,6 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit
 		n.MaxOpen = 0 // it is found or refused, never kept: that there is no room is not the reason
 	}
 	agent, session := n.Item.Agent, n.Item.Content.Session
-	if n.Item.ForOperator, err = m.Inbox.ForOperator(ctx, n.Item); err != nil {
-		return it, err
-	}
 	var fresh bool
 	var first []byte
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
@@ -142,6 +139,11 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit
 		case named != nil:
 			return named
 		}
+		submitter, err := tx.Agent(agent)
+		if err != nil {
+			return err
+		}
+		n.Item.ForOperator = n.Item.MayDecide(m.Operator(), submitter.Policy.Inbox())
 		if it, first, fresh, err = tx.Insert(n); err != nil {
 			return err
 		}

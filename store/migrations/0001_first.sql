@@ -187,6 +187,9 @@ CREATE TABLE settings (
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Agents whose open items may be for somebody else since their policy changed; '' is all, since the operator's name did.
+CREATE TABLE reclassify (agent TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+
 -- Every decision about authority, denied attempts included.
 CREATE TABLE audit (
   n      INTEGER PRIMARY KEY,
