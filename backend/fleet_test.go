@@ -20,7 +20,6 @@ type pairing struct {
 	Secret   string
 	PollURL  string `json:"poll_url"`
 	State    string
-	asStated string
 }
 
 func (h *house) pair(id string) pairing {
