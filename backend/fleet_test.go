@@ -14,12 +14,12 @@ import (
 
 // pairing is an agent that asks for a credential.
 type pairing struct {
-	c        *client
-	ID       string
-	Code     string
-	Secret   string
-	PollURL  string `json:"poll_url"`
-	State    string
+	c       *client
+	ID      string
+	Code    string
+	Secret  string
+	PollURL string `json:"poll_url"`
+	State   string
 }
 
 func (h *house) pair(id string) pairing {
