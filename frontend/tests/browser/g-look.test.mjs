@@ -169,6 +169,16 @@ test('everything that can be pressed has a name', { before: fill }, async ({ age
   }
 });
 
+test('code that is too wide can be scrolled by key', async ({ agent, page, p }) => {
+  const a = await agent.ask('Wide?', { body: `\`\`\`\n${'rm -rf build/artefacts '.repeat(40)}# and the end\n\`\`\`` });
+  await page.row(a).waitFor();
+  await page.open(a);
+  await p.waitForSelector('.prose pre[tabindex="0"]');
+  await p.focus('.prose pre');
+  for (let i = 0; i < 5; i++) await p.keyboard.press('ArrowRight');
+  await until('it to scroll', () => p.evaluate(() => document.querySelector('.prose pre').scrollLeft), (x) => x > 0);
+});
+
 test('an arrival and a decision are said to who cannot see', async ({ agent, page }) => {
   const a = await agent.ask('Shall I?');
   await page.says('[role=status][aria-live]', /New: Shall I\?, from deploybot\/dev-team/);

@@ -121,9 +121,9 @@ export class Agent {
     return { title: m.title, status: m.status, ...m.response?.response };
   }
 
-  /** What waits in its mailbox. */
+  /** What waits in its mailbox, as text. */
   async drain() {
-    return (await this.hub.call('GET', '/v1/inbox', undefined, { token: this.token })).entries ?? [];
+    return JSON.stringify(await this.hub.call('GET', '/v1/inbox', undefined, { token: this.token }));
   }
 
   cancel(id) {
