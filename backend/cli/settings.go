@@ -108,12 +108,14 @@ func bare(raw json.RawMessage) string {
 }
 
 func (a *app) secretCommand() *cobra.Command {
+	var agents []string
 	set := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Set a secret, read from standard input",
 		Long: "Reads one line from standard input (from a terminal: without showing it) and keeps it as a secret that a callback\n" +
-			"may name as \"secret:NAME\". It can be replaced and removed, never read back.",
-		Example: "  printf %s \"$HOOK_SECRET\" | deskbell secret set hook\n  deskbell secret set hook < hook.txt",
+			"may name as \"secret:NAME\". It can be replaced and removed, never read back. With --agent only callbacks of those agents\n" +
+			"may name it; without, any agent's may (it goes only to hosts you approved for that agent).",
+		Example: "  printf %s \"$HOOK_SECRET\" | deskbell secret set hook\n  deskbell secret set hook --agent deploybot < hook.txt",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value, err := a.readSecret(args[0])
@@ -122,7 +124,7 @@ func (a *app) secretCommand() *cobra.Command {
 			}
 			a.mayCreate = true
 			return a.asOperator(cmd.Context(), func(h *hub) error {
-				err := h.Call(cmd.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]string{"value": value}, nil)
+				err := h.Call(cmd.Context(), http.MethodPut, "/api/secrets/"+url.PathEscape(args[0]), map[string]any{"value": value, "agents": agents}, nil)
 				if err != nil {
 					return err
 				}
@@ -130,6 +132,7 @@ func (a *app) secretCommand() *cobra.Command {
 			})
 		},
 	}
+	set.Flags().StringArrayVar(&agents, "agent", nil, "keep it for callbacks of the agent of this `ID`; may be repeated")
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "List the names of the secrets",
