@@ -22,6 +22,10 @@ func alive(pid int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
+// ownerOnly makes whatever this process writes from here on readable by its user alone: the window's web engine keeps
+// files of its own beside the hub's.
+func ownerOnly() { syscall.Umask(0o077) }
+
 // freeSpace is how many bytes a user can still write where path is.
 func freeSpace(path string) (uint64, bool) {
 	var s syscall.Statfs_t

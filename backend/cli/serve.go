@@ -22,13 +22,17 @@ import (
 func (a *app) windowCommand() *cobra.Command {
 	var hidden bool
 	var level string
+	example := "  deskbell\n  deskbell serve --open"
+	if a.window != nil {
+		example += "\n  deskbell deskbell://item/msg_0abc"
+	}
 	c := &cobra.Command{
 		Use:   "deskbell",
 		Short: "Local agents ring, a person answers",
 		Long: "Deskbell is a hub on this machine to which local agents bring their questions, and a window in which a person\n" +
 			"answers them. Without a command it opens the window, with the hub running (in a build without a window: the\n" +
 			"hub alone, as `deskbell serve` does).",
-		Example: "  deskbell\n  deskbell deskbell://item/msg_0abc\n  deskbell serve --open",
+		Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.window == nil {
 				return a.serve(cmd.Context(), level)
@@ -137,8 +141,8 @@ func (a *app) serve(ctx context.Context, level string) error {
 		if cfg.Open {
 			a.openInbox(ctx, hub.URL(), local(hub))
 		} else {
-			a.say("The inbox is at %s: `deskbell serve --open` signs a browser in, or paste the token in %s there.",
-				hub.URL(), filepath.Join(cfg.Data, backend.TokenFile))
+			a.say("The inbox is at %s. To open it signed in, run `%s serve --open` in another terminal, or paste the token in %s there.",
+				hub.URL(), os.Args[0], filepath.Join(cfg.Data, backend.TokenFile))
 		}
 		return <-ended
 	})
@@ -156,6 +160,7 @@ func (a *app) openWindow(ctx context.Context, level string, o WindowOptions) err
 	if err := a.window.Check(); err != nil {
 		return err
 	}
+	ownerOnly()
 	hub, err := openHub(ctx, cfg, log)
 	if err != nil {
 		// The folder is taken. If a window runs on it, this start is a wish to see that window.
