@@ -197,19 +197,7 @@ func (s *Store) Agent(ctx context.Context, id string) (fleet.Agent, error) {
 // Agents implements fleet.Store: by id, the revoked ones too.
 func (s *Store) Agents(ctx context.Context) ([]fleet.Agent, error) {
 	rows, err := s.query(ctx, `SELECT `+agentColumns+` FROM agents ORDER BY id`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []fleet.Agent
-	for rows.Next() {
-		a, err := scanAgent(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, a)
-	}
-	return all, rows.Err()
+	return all(rows, err, scanAgent)
 }
 
 // SetSeen implements fleet.Store.

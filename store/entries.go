@@ -108,19 +108,7 @@ func scanEntry(row scanner) (mailbox.Entry, error) {
 }
 
 func scanEntries(rows *sql.Rows, err error) ([]mailbox.Entry, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []mailbox.Entry
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-	}
-	return all, rows.Err()
+	return all(rows, err, scanEntry)
 }
 
 // Enqueue implements mailbox.Tx.

@@ -53,19 +53,7 @@ func (s *Store) Pairing(ctx context.Context, id string) (fleet.Pairing, error) {
 // Pairings implements fleet.Store: those that wait for the person, oldest first.
 func (s *Store) Pairings(ctx context.Context, now time.Time) ([]fleet.Pairing, error) {
 	rows, err := s.query(ctx, `SELECT `+pairingColumns+` FROM pairings WHERE state = 'pending' AND expires_at >= ? ORDER BY created_at`, ms(now))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []fleet.Pairing
-	for rows.Next() {
-		p, err := scanPairing(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, p)
-	}
-	return all, rows.Err()
+	return all(rows, err, scanPairing)
 }
 
 // SetPairing implements fleet.Store.

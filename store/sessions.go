@@ -32,19 +32,7 @@ func scanSession(row scanner) (fleet.Session, error) {
 }
 
 func scanSessions(rows *sql.Rows, err error) ([]fleet.Session, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []fleet.Session
-	for rows.Next() {
-		s, err := scanSession(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, rows.Err()
+	return all(rows, err, scanSession)
 }
 
 // Session implements mailbox.Tx.

@@ -241,3 +241,20 @@ func (s *Store) query(ctx context.Context, q string, args ...any) (*sql.Rows, er
 	}
 	return st.QueryContext(ctx, args...)
 }
+
+// all reads every row with scan; err is the query's own.
+func all[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
