@@ -85,7 +85,7 @@ func (s *Server) authorize(r *http.Request, a protocol.Access) (protocol.Caller,
 	}
 	token, ok := bearer(r)
 	switch {
-	case ok && s.isOperatorToken(token), !ok && s.hasCookie(r):
+	case ok && s.isOperatorToken(token), !ok && s.isPage(r):
 		if a == protocol.AgentOnly {
 			return protocol.Caller{Operator: true}, protocol.Errorf(http.StatusForbidden, "not_authorized", "this is for agents: the operator cannot act as one")
 		}

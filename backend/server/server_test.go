@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,7 @@ func (p *people) Audit(_ context.Context, a fleet.Audit) error {
 }
 
 type door struct {
+	page string // the header with the page's key, after signIn
 	*Server
 	t      *testing.T
 	addr   string
@@ -280,14 +282,21 @@ func TestEncodedIDs(t *testing.T) {
 	}
 }
 
-// signIn returns the cookie a browser would send back.
+// signIn returns the cookie a browser would send back, and keeps the key that the page would.
 func (d *door) signIn(body string) (string, int) {
 	d.t.Helper()
-	resp, _ := d.send(fmt.Sprintf("POST /api/session HTTP/1.1\nHost: $HOST\nOrigin: http://$HOST\n%sContent-Length: %d\n\n%s", asJSON, len(body), body))
+	resp, answer := d.send(fmt.Sprintf("POST /api/session HTTP/1.1\nHost: $HOST\nOrigin: http://$HOST\n%sContent-Length: %d\n\n%s", asJSON, len(body), body))
 	cookies := resp.Cookies()
 	if len(cookies) == 0 {
 		return "", resp.StatusCode
 	}
+	var page struct {
+		Key string `json:"page_key"`
+	}
+	if err := json.Unmarshal([]byte(answer), &page); err != nil || page.Key == "" {
+		d.t.Errorf("no key for the page: %s", answer)
+	}
+	d.page = pageKeyHeader + ": " + page.Key + "\n"
 	c := cookies[0]
 	if len(cookies) > 1 || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" {
 		d.t.Errorf("cookies %v", cookies)
@@ -304,14 +313,14 @@ func TestCookie(t *testing.T) {
 		t.Errorf("nothing signed in: %d", status)
 	}
 	cookie, status := d.signIn(`{"token":"dbo_operator"}`)
-	if status != 204 || cookie == "" {
+	if status != 200 || cookie == "" {
 		t.Fatalf("%d %q", status, cookie)
 	}
 	name, value, _ := strings.Cut(cookie, "=")
 	end, mac, _ := strings.Cut(value, ".")
 	forge := func(end, key string) string {
 		h := hmac.New(sha256.New, []byte(key))
-		h.Write([]byte("browser session until " + end))
+		fmt.Fprintf(h, "browser session, cookie, until %s", end)
 		return end + "." + base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 	}
 	later := fmt.Sprint(d.now.Add(400 * 24 * time.Hour).Unix())
@@ -333,12 +342,12 @@ func TestCookie(t *testing.T) {
 		{"huge", name + "=99999999999999999999." + mac, 401},
 		{"two of them, the wrong one first", name + "=x; " + cookie, 401},
 	} {
-		if resp, body := d.send("GET /api/state HTTP/1.1\nHost: $HOST\nCookie: " + c.cookie + "\n\n"); resp.StatusCode != c.status {
+		if resp, body := d.send("GET /api/state HTTP/1.1\nHost: $HOST\n" + d.page + "Cookie: " + c.cookie + "\n\n"); resp.StatusCode != c.status {
 			t.Errorf("%s: %d, want %d: %s", c.name, resp.StatusCode, c.status, body)
 		}
 	}
 	post := func(more string) int {
-		resp, _ := d.send("POST /api/do HTTP/1.1\nHost: $HOST\nCookie: " + cookie + "\n" + more + asJSON + "Content-Length: 2\n\n{}")
+		resp, _ := d.send("POST /api/do HTTP/1.1\nHost: $HOST\n" + d.page + "Cookie: " + cookie + "\n" + more + asJSON + "Content-Length: 2\n\n{}")
 		return resp.StatusCode
 	}
 	if s := post(""); s != 401 {
@@ -350,14 +359,22 @@ func TestCookie(t *testing.T) {
 	if s := post("Origin: http://localhost:3000\n"); s != 403 {
 		t.Errorf("a change from another port: %d", s)
 	}
-	if resp, _ := d.send("POST /v1/agent HTTP/1.1\nHost: $HOST\nOrigin: http://$HOST\nCookie: " + cookie + "\n\n"); resp.StatusCode != 403 {
+	if resp, _ := d.send("POST /v1/agent HTTP/1.1\nHost: $HOST\nOrigin: http://$HOST\n" + d.page + "Cookie: " + cookie + "\n\n"); resp.StatusCode != 403 {
 		t.Errorf("the operator's cookie on an agent's route: %d", resp.StatusCode)
 	}
-	if resp, _ := d.send("GET /api/state HTTP/1.1\nHost: $HOST\nAuthorization: Bearer wrong\nCookie: " + cookie + "\n\n"); resp.StatusCode != 401 {
+	if resp, _ := d.send("GET /api/state HTTP/1.1\nHost: $HOST\nAuthorization: Bearer wrong\n" + d.page + "Cookie: " + cookie + "\n\n"); resp.StatusCode != 401 {
 		t.Errorf("a wrong token beside a cookie: %d", resp.StatusCode)
 	}
+	// Any server on another port of this host that the person visits is sent the cookie. It has not got the page's key.
+	for _, stolen := range []string{"", pageKeyHeader + ": x\n", pageKeyHeader + ": " + mac + "\n"} {
+		for _, request := range []string{"GET /api/state HTTP/1.1\n", "GET /api/state?page=" + mac + " HTTP/1.1\n"} {
+			if resp, _ := d.send(request + "Host: $HOST\nOrigin: http://$HOST\n" + stolen + "Cookie: " + cookie + "\n\n"); resp.StatusCode != 401 {
+				t.Errorf("the cookie without the page's key (%q): %d", stolen, resp.StatusCode)
+			}
+		}
+	}
 	d.now = d.now.Add(cookieTime + 2*time.Second)
-	if resp, _ := d.send("GET /api/state HTTP/1.1\nHost: $HOST\nCookie: " + cookie + "\n\n"); resp.StatusCode != 401 {
+	if resp, _ := d.send("GET /api/state HTTP/1.1\nHost: $HOST\n" + d.page + "Cookie: " + cookie + "\n\n"); resp.StatusCode != 401 {
 		t.Errorf("after its end: %d", resp.StatusCode)
 	}
 }
@@ -373,7 +390,7 @@ func TestTicketSignsInOnceAndSoon(t *testing.T) {
 		return fmt.Sprintf(`{"ticket":%q}`, v.Ticket)
 	}
 	one := ticket()
-	if _, status := d.signIn(one); status != 204 {
+	if _, status := d.signIn(one); status != 200 {
 		t.Errorf("first use: %d", status)
 	}
 	if _, status := d.signIn(one); status != 401 {
@@ -500,13 +517,15 @@ func TestPlainHTTPOnLoopbackOnly(t *testing.T) {
 
 func FuzzCookieValue(f *testing.F) {
 	s := New(Config{OperatorToken: "dbo_operator", Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	good := s.cookieValue(time.Now().Add(time.Hour))
+	until := time.Now().Add(time.Hour)
+	good := s.cookieValue(until)
 	for _, v := range []string{"", ".", "1.", good[:len(good)-1], good + "=", "-1.x", "9999999999.AAAA"} {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, v string) {
-		r := &http.Request{Method: "GET", Header: http.Header{"Cookie": {s.cookieName() + "=" + v}}}
-		if s.hasCookie(r) && v != good {
+		r := &http.Request{Method: "GET", URL: &url.URL{Path: "/api/state"},
+			Header: http.Header{"Cookie": {s.cookieName() + "=" + v}, pageKeyHeader: {s.pageKey(until)}}}
+		if s.isPage(r) && v != good {
 			t.Errorf("%q passes", v)
 		}
 	})

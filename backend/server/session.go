@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -34,7 +35,9 @@ func (s *Server) isOperatorToken(token string) bool {
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
-// signIn exchanges the operator's token, or a ticket, for the cookie.
+// signIn exchanges the operator's token, or a ticket, for the cookie and the page's key. Both are needed: browsers send a
+// host's cookies to all its ports, so any server on this machine that the person visits gets the cookie; the key stays
+// in the page's own storage, which other ports cannot read.
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	var body struct {
 		Token  string `json:"token"`
@@ -52,8 +55,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		Name: s.cookieName(), Value: s.cookieValue(until), Path: "/", Expires: until,
 		HttpOnly: true, Secure: s.secure.Load(), SameSite: http.SameSiteStrictMode,
 	})
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return protocol.WriteJSON(w, http.StatusOK, map[string]string{"page_key": s.pageKey(until)})
 }
 
 // newTicket makes a secret that signs a browser in, once and soon: unlike the token it may stand in an address.
@@ -67,15 +69,24 @@ func (s *Server) cookieName() string { return "deskbell_" + strconv.FormatInt(s.
 // cookieValue is the end of the session and a MAC over it: nothing needs to be remembered, and a new operator token
 // signs every browser out.
 func (s *Server) cookieValue(until time.Time) string {
-	end := strconv.FormatInt(until.Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(s.OperatorToken))
-	mac.Write([]byte("browser session until " + end))
-	return end + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	return strconv.FormatInt(until.Unix(), 10) + "." + s.sessionMAC("cookie", until)
 }
 
-// hasCookie says whether a browser that signed in sent this request from the inbox page. Anything that changes
-// something must say so itself, by its Origin.
-func (s *Server) hasCookie(r *http.Request) bool {
+// pageKey is what the page of the same session shows beside the cookie.
+func (s *Server) pageKey(until time.Time) string { return s.sessionMAC("page", until) }
+
+func (s *Server) sessionMAC(use string, until time.Time) string {
+	mac := hmac.New(sha256.New, []byte(s.OperatorToken))
+	fmt.Fprintf(mac, "browser session, %s, until %d", use, until.Unix())
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// pageKeyHeader carries the page's key. A stream of events cannot have a header of its own and has it in the query.
+const pageKeyHeader = "X-Deskbell-Page"
+
+// isPage says whether the inbox page of a browser that signed in sent this request: by the cookie, by the page's key,
+// and for anything that changes something by its Origin too.
+func (s *Server) isPage(r *http.Request) bool {
 	c, err := r.Cookie(s.cookieName())
 	if err != nil {
 		return false
@@ -85,7 +96,12 @@ func (s *Server) hasCookie(r *http.Request) bool {
 	if err != nil || s.Now().Unix() > unix {
 		return false
 	}
-	if !hmac.Equal([]byte(c.Value), []byte(s.cookieValue(time.Unix(unix, 0)))) {
+	until := time.Unix(unix, 0)
+	key := r.Header.Get(pageKeyHeader)
+	if key == "" && r.URL.Path == "/api/events" {
+		key = r.URL.Query().Get("page")
+	}
+	if !hmac.Equal([]byte(c.Value), []byte(s.cookieValue(until))) || !hmac.Equal([]byte(key), []byte(s.pageKey(until))) {
 		return false
 	}
 	safe := r.Method == http.MethodGet || r.Method == http.MethodHead

@@ -42,13 +42,20 @@ export class Unreachable extends Error {}
 
 export const inWindow = (): boolean => window.go?.app?.Desktop !== undefined;
 
+// Browsers send a host's cookies to all its ports, so the cookie alone proves nothing: the key that came with it is kept
+// where only this very page can read it, and shown with every call.
+const keyName = 'deskbell.page';
+const pageKey = (): string => localStorage.getItem(keyName) ?? '';
+
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 async function call<T>(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
   const init: RequestInit = { method, cache: 'no-store', credentials: 'same-origin' };
   if (signal) init.signal = signal;
+  const headers: Record<string, string> = inWindow() ? {} : { 'X-Deskbell-Page': pageKey() };
+  init.headers = headers;
   if (method !== 'GET' && method !== 'DELETE') {
-    init.headers = { 'Content-Type': 'application/json' };
+    headers['Content-Type'] = 'application/json';
     init.body = JSON.stringify(body ?? {});
   }
   let response: Response;
@@ -91,7 +98,10 @@ const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
 
 export const api = {
-  session: (with_: { ticket: string } | { token: string }) => call<void>('POST', '/api/session', with_),
+  session: async (with_: { ticket: string } | { token: string }) => {
+    const { page_key } = await call<{ page_key: string }>('POST', '/api/session', with_);
+    localStorage.setItem(keyName, page_key);
+  },
   state: () => call<DeskState>('GET', '/api/state'),
   items: (q: ItemQuery, signal?: AbortSignal) => call<ItemPage>('GET', `/api/items${query(q)}`, undefined, signal),
   item: (id: string, signal?: AbortSignal) => call<Detail>('GET', item(id), undefined, signal),
@@ -126,7 +136,7 @@ export function listen(onChanged: (c: Changed) => void, onOpen: () => void, onDo
     onOpen();
     return () => off?.();
   }
-  const source = new EventSource('/api/events');
+  const source = new EventSource(`/api/events?page=${encodeURIComponent(pageKey())}`);
   source.onopen = onOpen;
   source.onmessage = (e) => {
     const data = parse(String(e.data));

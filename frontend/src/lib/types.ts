@@ -145,7 +145,8 @@ export interface ApiError { error: { code: string; message: string; details?: { 
 /*
 The calls. All JSON; errors are ApiError. The browser page is signed in by a cookie, the window needs nothing.
 
-  POST /api/session            {ticket} | {token}      -> 204 and the cookie      (401 when wrong)
+  POST /api/session            {ticket} | {token}      -> {page_key} and the cookie (401 when wrong); every call shows the key in X-Deskbell-Page,
+                                                          events in ?page=
   GET  /api/state                                      -> DeskState               (401 when not signed in)
   GET  /api/events                                     -> text/event-stream: `data: {"rev":N,"items":["msg_…"],"topics":["items","agents","settings"]}`
                                                           (in the Wails window: window.runtime.EventsOn('changed', …) with the same object)
