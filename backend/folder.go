@@ -93,6 +93,7 @@ func lineFile(path string, make func() string) (string, error) {
 		if line := strings.TrimSpace(string(text)); line != "" {
 			return line, nil
 		}
+		return "", fmt.Errorf("%s is damaged: it is empty. Restore it from a backup, or remove it to make a new one", path)
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}

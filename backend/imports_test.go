@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"schemas":           {"backend/wire"},
 	"frontend":          {},
 	"backend/inbox":     {},
-	"backend/fleet":     {"backend/inbox", "backend/signing"},
+	"backend/fleet":     {"backend/inbox", "backend/signing", "backend/render"},
 	"backend/settings":  {"backend/inbox"},
 	"backend/notify":    {"backend/inbox"},
 	"backend/delivery":  {"backend/inbox"},

@@ -100,7 +100,9 @@ func TestASecretCanBeKeptForSomeAgents(t *testing.T) {
 	h.operator().call("PUT", "/api/secrets/github", msg{"value": "v", "agents": []string{"one"}}).want(204)
 	one.call("POST", "/v1/messages", ask(one)).want(202)
 	two.call("POST", "/v1/messages", ask(two)).want(422)
-	h.operator().call("PUT", "/api/secrets/github", msg{"value": "v"}).want(204)
+	h.operator().call("PUT", "/api/secrets/github", msg{"value": "w"}).want(204) // replaced: still for it alone
+	two.call("POST", "/v1/messages", ask(two)).want(422)
+	h.operator().call("PUT", "/api/secrets/github", msg{"value": "w", "agents": []string{}}).want(204)
 	two.call("POST", "/v1/messages", ask(two)).want(202)
 }
 

@@ -49,6 +49,7 @@ type Store struct {
 	// onCommit is told before and after every commit; only the crash test sets it.
 	onCommit func(before bool)
 
+	failing atomic.Bool  // the last commit did not happen
 	nextDue atomic.Int64 // when the next thing falls due, in milliseconds; 0: nothing will
 
 	reads sync.Map // query text -> *sql.Stmt
@@ -154,8 +155,20 @@ func (s *Store) shut() error {
 // Dir is the data folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Ping asks the database for a sign of life.
-func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
+// Ping asks the database for a sign of life. When the last commit failed it tries another, which leaves nothing behind.
+func (s *Store) Ping(ctx context.Context) error {
+	if s.failing.Load() {
+		if err := s.do(ctx, func(t *tx) error {
+			if err := t.exec(`INSERT OR REPLACE INTO reclassify (agent) VALUES ('')`); err != nil {
+				return err
+			}
+			return t.exec(`DELETE FROM reclassify WHERE agent = ''`)
+		}); err != nil {
+			return err
+		}
+	}
+	return s.read.PingContext(ctx)
+}
 
 // Check asks SQLite whether the database is sound and returns what it found; empty: nothing wrong.
 func (s *Store) Check(ctx context.Context) ([]string, error) {

@@ -593,6 +593,12 @@ func TestAFullDiskFailsTheGroupAndSaysSo(t *testing.T) {
 			t.Errorf("write %d: told %v, stored: %v", i, j.err, err)
 		}
 	}
+	if !s.failing.Load() {
+		t.Error("a failed commit is not noted")
+	}
+	if err := s.Ping(t.Context()); err != nil || s.failing.Load() {
+		t.Errorf("with room again it is not ready: %v", err)
+	}
 	insert(t, s, newItem(200)) // and the next one works
 	if c, err := s.Counts(t.Context()); err != nil || c.Needs != 11 {
 		t.Errorf("counts %+v, %v", c, err)

@@ -134,6 +134,7 @@ func (s *Store) commit(t *tx, group []*job) {
 			}
 			err = t.exec(`COMMIT`)
 		}
+		s.failing.Store(err != nil)
 		if err != nil {
 			_ = t.exec(`ROLLBACK`) // there may be none left to roll back: then SQLite has done it
 		}

@@ -114,7 +114,8 @@ func (a *app) secretCommand() *cobra.Command {
 		Short: "Set a secret, read from standard input",
 		Long: "Reads one line from standard input (from a terminal: without showing it) and keeps it as a secret that a callback\n" +
 			"may name as \"secret:NAME\". It can be replaced and removed, never read back. With --agent only callbacks of those agents\n" +
-			"may name it; without, any agent's may (it goes only to hosts you approved for that agent).",
+			"may name it; without, a new one is any agent's (it goes only to hosts you approved for that agent), and one that is\n" +
+			"replaced stays with the agents it has.",
 		Example: "  printf %s \"$HOOK_SECRET\" | deskbell secret set hook\n  deskbell secret set hook --agent deploybot < hook.txt",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 // ErrForbidden: the address is one that the hub never connects to.
@@ -68,6 +69,9 @@ func looksLikeIPv4(host string) bool {
 // CheckURL refuses a callback address that could never be allowed and returns the host as the operator approves it:
 // host, or host:port where a port is given. https anywhere, http only to loopback; no credentials in it.
 func CheckURL(raw string) (host string, err error) {
+	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return "", errors.New("must not contain spaces or control characters")
+	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":

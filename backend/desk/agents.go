@@ -128,7 +128,11 @@ func (d *Desk) rotate(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 }
 
 func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	if err := d.Fleet.Revoke(r.Context(), r.PathValue("id")); err != nil {
+	id := r.PathValue("id")
+	if err := d.Fleet.Revoke(r.Context(), id); err != nil {
+		return err
+	}
+	if err := d.Mailbox.EndAll(r.Context(), id); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -115,7 +115,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /v1/agents/{id}/resume", d.resume),
 		op("GET /v1/settings", d.getSettings),
 		op("PATCH /v1/settings", d.patchSettings),
-		{Pattern: "POST /v1/pairings", Handle: d.pair},
+		{Pattern: "POST /v1/pairings", Handle: d.pair, MaxBody: 8 << 10},
 		{Pattern: "GET /v1/pairings/{id}", Handle: d.pairing},
 	}
 }

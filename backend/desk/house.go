@@ -68,13 +68,17 @@ func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		return inbox.Invalid("/name", "must be 1 to 64 letters, digits, dots, dashes or underscores, beginning with a letter or digit")
 	}
 	body, err := decode[struct {
-		Value  string   `json:"value"`
-		Agents []string `json:"agents"` // empty: any agent's callback may name it
+		Value  string    `json:"value"`
+		Agents *[]string `json:"agents"` // empty: any agent's callback may name it; absent: as before
 	}](r)
 	if err != nil {
 		return err
 	}
-	for _, id := range body.Agents {
+	var agents []string
+	if body.Agents != nil {
+		agents = *body.Agents
+	}
+	for _, id := range agents {
 		if err := fleet.CheckID(id); err != nil {
 			return inbox.Invalid("/agents", "%q is not an agent id", id)
 		}
@@ -86,11 +90,11 @@ func (d *Desk) setSecret(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		return inbox.Invalid("/value", "must be one line of at most 4096 bytes")
 	}
 	// In the order in which no value is ever open to more agents than it should be.
-	if len(body.Agents) > 0 {
-		if err = d.Secrets.Set(secretAgentPrefix+name, strings.Join(body.Agents, "\n")); err == nil {
+	if len(agents) > 0 {
+		if err = d.Secrets.Set(secretAgentPrefix+name, strings.Join(agents, "\n")); err == nil {
 			err = d.Secrets.Set(SecretPrefix+name, body.Value)
 		}
-	} else if err = d.Secrets.Set(SecretPrefix+name, body.Value); err == nil {
+	} else if err = d.Secrets.Set(SecretPrefix+name, body.Value); err == nil && body.Agents != nil {
 		err = d.Secrets.Delete(secretAgentPrefix + name)
 	}
 	if err != nil {

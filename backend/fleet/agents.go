@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -252,7 +253,7 @@ func cleanHosts(hosts []string) ([]string, error) {
 	for i, h := range hosts {
 		h = strings.ToLower(strings.TrimSpace(h))
 		u, err := url.Parse("https://" + h)
-		if err != nil || h == "" || u.Host != h || u.Hostname() == "" {
+		if err != nil || h == "" || len(h) > 255 || strings.ContainsAny(h, "*?#@/") || u.Host != h || u.Hostname() == "" || !validPort(u) {
 			return nil, inbox.Invalid(fmt.Sprintf("/callback_hosts/%d", i), "%q is not a host or host:port", h)
 		}
 		if !slices.Contains(clean, h) {
@@ -260,6 +261,14 @@ func cleanHosts(hosts []string) ([]string, error) {
 		}
 	}
 	return clean, nil
+}
+
+func validPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
 }
 
 // Seen notes that an agent made an authenticated pull just now. It is written down by Run, not at once.

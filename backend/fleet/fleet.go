@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/render"
 )
 
 // Agent is one enrolled principal.
@@ -129,8 +130,20 @@ func CheckID(id string) error {
 		return inbox.Invalid("/agent_id", `an agent id cannot contain "#"`)
 	}
 	for _, r := range id {
-		if unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar {
-			return inbox.Invalid("/agent_id", "an agent id cannot contain spaces, control or invisible characters")
+		// Two ids that look the same would be two agents; no mark, since a letter can be written with one and without.
+		if unicode.IsSpace(r) || unicode.In(r, unicode.Mn, unicode.Me) || r == unicode.ReplacementChar {
+			return inbox.Invalid("/agent_id", "an agent id cannot contain spaces or combining marks")
+		}
+	}
+	for _, span := range render.Visible(id) {
+		if span.M != "" {
+			return inbox.Invalid("/agent_id", "an agent id cannot contain control, invisible or look-alike characters: %s", span.T)
+		}
+	}
+	for _, segment := range strings.Split(id, "/") {
+		// An id is part of paths, where these lead elsewhere.
+		if segment == "" || segment == "." || segment == ".." {
+			return inbox.Invalid("/agent_id", `an agent id cannot begin or end with "/", nor contain "//" or a segment "." or ".."`)
 		}
 	}
 	for _, prefix := range reserved {

@@ -27,6 +27,9 @@ const (
 // PairingTime is how long a pairing waits for the person.
 const PairingTime = 5 * time.Minute
 
+// FetchTime is how much longer an approved pairing keeps the credentials for its asker.
+const FetchTime = 10 * time.Minute
+
 // maxPending bounds how many pairings wait at once: anyone on the machine may ask.
 const maxPending = 8
 
@@ -101,10 +104,18 @@ func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, 
 	if subtle.ConstantTimeCompare(HashToken(secret), p.Secret) != 1 {
 		return Pairing{}, nil, ErrNoPairing
 	}
-	if p.State == PairingPending && f.Now().After(p.ExpiresAt) {
+	over := p.ExpiresAt
+	if p.State == PairingApproved {
+		over = over.Add(FetchTime)
+	}
+	if (p.State == PairingPending || p.State == PairingApproved) && f.Now().After(over) {
 		p.State = PairingExpired
 	}
 	if p.State != PairingApproved {
+		return p, nil, nil
+	}
+	if a, err := f.Store.Agent(ctx, p.Agent); err == nil && a.RevokedAt.After(p.CreatedAt) {
+		p.State = PairingExpired // the person took the approval back
 		return p, nil, nil
 	}
 	f.mu.Lock()

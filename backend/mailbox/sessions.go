@@ -139,19 +139,33 @@ func (m *Mailbox) Stop(ctx context.Context, agent string) (closed int, err error
 		if _, err := tx.Agent(agent); err != nil {
 			return err
 		}
-		live, err := tx.LiveSessions(agent)
-		if err != nil {
+		if closed, err = m.endLive(tx, fx, agent, now); err != nil {
 			return err
-		}
-		closed = len(live)
-		for _, s := range live {
-			if err := m.endSession(tx, fx, s, s.Close(now, true)); err != nil {
-				return err
-			}
 		}
 		return m.stop(tx, fx, agent, "agent stopped", now)
 	})
 	return closed, err
+}
+
+// EndAll closes the live sessions of a principal that was revoked: nobody can use them any more.
+func (m *Mailbox) EndAll(ctx context.Context, agent string) error {
+	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
+		_, err := m.endLive(tx, fx, agent, now)
+		return err
+	})
+}
+
+func (m *Mailbox) endLive(tx Tx, fx *effects, agent string, now time.Time) (int, error) {
+	live, err := tx.LiveSessions(agent)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range live {
+		if err := m.endSession(tx, fx, s, s.Close(now, true)); err != nil {
+			return 0, err
+		}
+	}
+	return len(live), nil
 }
 
 func (m *Mailbox) stop(tx Tx, fx *effects, agent, action string, now time.Time) error {

@@ -142,8 +142,8 @@ func (t decoded) hidden(i int) string {
 			return ""
 		}
 		return "variation selector: changes nothing that can be seen, may carry hidden data"
-	case 0xe0000 <= r && r <= 0xe007f:
-		if t.inFlag(i) {
+	case 0xe0000 <= r && r <= 0xe0fff: // the whole block is ignored by whoever draws it
+		if r <= 0xe007f && t.inFlag(i) {
 			return ""
 		}
 		return "tag character: invisible, may carry hidden text"
@@ -170,6 +170,10 @@ func (t decoded) hidden(i int) string {
 		return "private-use character: what it shows depends on the font"
 	case r&0xfffe == 0xfffe || 0xfdd0 <= r && r <= 0xfdef:
 		return "not a character"
+	case unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+		return "invisible character"
+	case unicode.Is(unicode.Cn, r) && (r < 0x1f000 || r > 0x1faff): // where the next emoji will be
+		return "unassigned character: what it shows, if anything, is not settled"
 	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
 		return "invisible format character"
 	}

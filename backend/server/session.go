@@ -25,7 +25,7 @@ const (
 
 func (s *Server) sessionRoutes() []protocol.Route {
 	return []protocol.Route{
-		{Pattern: "POST /api/session", Handle: s.signIn},
+		{Pattern: "POST /api/session", Handle: s.signIn, MaxBody: 8 << 10},
 		{Pattern: "POST /api/tickets", Access: protocol.OperatorOnly, Handle: s.newTicket},
 	}
 }

@@ -5,7 +5,7 @@ const show = (s: string, lines = false) => visible(s, lines).map((x) => (x.m ? `
 
 describe('visible', () => {
   it('leaves honest text alone', () => {
-    for (const s of ['plain', 'é ü 漢字', 'هل ننشر', '👩‍💻', 'नमस्ते', 'می‌خواهم']) expect(show(s)).toBe(s);
+    for (const s of ['plain', 'é ü 漢字', 'هل ننشر', '👩‍💻', 'नमस्ते', 'می‌خواهم', '❤️', '1️⃣', 'Việt']) expect(show(s)).toBe(s);
     expect(visible('')).toEqual([]);
   });
   it('names what hides', () => {
@@ -13,6 +13,8 @@ describe('visible', () => {
     expect(show('pass\u200bword')).toBe('pass[U+200B]word');
     expect(show('a\u200db')).toBe('a[U+200D]b');
     expect(show('x\u{E0041}y')).toBe('x[U+E0041]y');
+    for (const c of ['\ufe0f', '\u{e0100}', '\u{e0fff}', '\u2065', '\u034f', '\u0378', '\ufff0']) expect(show(`a${c}b`)).toMatch(/^a\[U\+[0-9A-F]+\]b$/);
+    expect(show(`a${'\u0301'.repeat(6)}`)).toBe(`a${'\u0301'.repeat(4)}[U+0301][U+0301]`);
     expect(show('\u001b[31m')).toBe('[U+001B][31m');
     expect(visible('\u202E')[0]?.m).toBe('U+202E right-to-left override');
   });

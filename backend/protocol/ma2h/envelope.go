@@ -32,6 +32,29 @@ type envelope struct {
 	Action    *action   `json:"action"`
 }
 
+// list is one of a message's lists that a person has to look at.
+type list struct {
+	pointer string
+	n       int
+}
+
+func (e *envelope) lists() []list {
+	all := []list{{"/tags", len(e.Tags)}}
+	if r := e.Request; r != nil {
+		all = append(all, list{"/request/options", len(r.Options)})
+		if r.Resolvers != nil {
+			all = append(all, list{"/request/allowed_resolvers", len(*r.Resolvers)})
+		}
+	}
+	if a := e.Action; a != nil {
+		all = append(all, list{"/action/checklist", len(a.Checklist)})
+		if a.Resolvers != nil {
+			all = append(all, list{"/action/allowed_resolvers", len(*a.Resolvers)})
+		}
+	}
+	return all
+}
+
 type agentDesc struct {
 	ID      string `json:"id"`
 	RunID   string `json:"run_id"`

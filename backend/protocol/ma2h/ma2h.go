@@ -27,6 +27,7 @@ const (
 	MaxBodyBytes    = 65_536
 	MaxPartBytes    = 262_144
 	MaxContextParts = 16
+	MaxListed       = 200 // tags, options, resolvers, steps of a checklist
 	// maxEnvelope is above all of them together; an envelope beyond it is refused unread.
 	maxEnvelope = 6 << 20
 	// maxWait is the longest a pull may wait (MA2H §8.2).

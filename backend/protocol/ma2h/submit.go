@@ -224,6 +224,11 @@ func checkSizes(raw []byte, e *envelope) error {
 	if len(e.Body) > MaxBodyBytes {
 		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
 	}
+	for _, l := range e.lists() {
+		if l.n > MaxListed {
+			return inbox.Invalid(l.pointer, "has more than %d members", MaxListed)
+		}
+	}
 	if len(e.Context) > 0 {
 		return checkParts(mustGet(raw, "context"))
 	}

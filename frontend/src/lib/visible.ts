@@ -9,21 +9,28 @@ const names: Record<number, string> = {
   0x2068: 'first strong isolate', 0x2069: 'end of isolate', 0xfeff: 'byte order mark',
 };
 
-const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\u115f\u1160\u3164\uffa0\u2800]/u;
+const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}\p{Cn}\p{Default_Ignorable_Code_Point}\u2800]/u;
+const mark = /\p{M}/u;
+const stacked = /\p{M}{5}/u; // a letter carries at most four, as in backend/render
+const emojiStyle = /[\ufe0e\ufe0f]/;
+const pictograph = /\p{Extended_Pictographic}|[\d#*]/u;
 const joiner = /[\u200c\u200d]/;
 const ascii = /[\u0000-\u007f]/; // eslint-disable-line no-control-regex
 
 /** The text as spans. With `lines`, line breaks and tabs stay what they are. Joiners inside words of their scripts and in emoji stay too. */
 export function visible(s: string, lines = false): Text {
-  if (!hidden.test(s)) return s === '' ? [] : [{ t: s }];
+  if (!hidden.test(s) && !stacked.test(s)) return s === '' ? [] : [{ t: s }];
   const out: Span[] = [];
   let run = '';
   const chars = [...s];
+  let stack = 0;
   chars.forEach((c, i) => {
+    stack = mark.test(c) ? stack + 1 : 0;
     const before = chars[i - 1];
     const next = chars[i + 1];
-    const fits = joiner.test(c) && before !== undefined && next !== undefined && !ascii.test(before) && !ascii.test(next);
-    if (!hidden.test(c) || fits || (lines && (c === '\n' || c === '\t'))) {
+    const joins = joiner.test(c) && before !== undefined && next !== undefined && !ascii.test(before) && !ascii.test(next);
+    const fits = joins || (emojiStyle.test(c) && before !== undefined && pictograph.test(before));
+    if ((!hidden.test(c) && stack <= 4) || fits || (lines && (c === '\n' || c === '\t'))) {
       run += c;
       return;
     }
@@ -31,7 +38,7 @@ export function visible(s: string, lines = false): Text {
     run = '';
     const code = c.codePointAt(0) ?? 0;
     const point = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
-    out.push({ t: point, m: `${point} ${names[code] ?? 'a character that does not show'}` });
+    out.push({ t: point, m: `${point} ${names[code] ?? (hidden.test(c) ? 'a character that does not show' : 'one combining mark too many')}` });
   });
   if (run) out.push({ t: run });
   return out;
