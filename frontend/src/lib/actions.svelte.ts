@@ -88,7 +88,7 @@ function moveFocus(step: number): void {
 
 async function jump(end: 'first' | 'last'): Promise<void> {
   const from = inbox.selectedId;
-  if (end === 'last' && inbox.rows.length < inbox.total) await inbox.whole(); // the last there is, not the last that is loaded
+  if (end === 'last' && !(await inbox.whole())) return; // the last there is, not the last that is loaded
   const row = inbox.rows.at(end === 'first' ? 0 : -1);
   if (row && inbox.selectedId === from && isBox(ui.view)) reader.open(row.id);
 }
