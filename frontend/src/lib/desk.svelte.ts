@@ -165,6 +165,7 @@ class Desk {
 
   private accept(state: DeskState): void {
     this.state = state;
+    reader.operator = state.operator;
     setBadge(state.counts.needs, windowTitle(state.counts.needs));
   }
 }
