@@ -71,7 +71,7 @@ test('a second press meant for the last item does not decide the next', async ({
   await page.row(ids[1]).waitFor();
   await page.open(ids[0]);
   await p.keyboard.press('1');
-  await until('the selection to go on', () => page.selected(), (s) => s === ids[1]);
+  await p.waitForFunction((x) => document.querySelector('.row.selected')?.dataset.id === x, ids[1]);
   for (const key of ['1', '2', 'd', 'd']) await p.keyboard.press(key);
   await page.says('.toast', /Press again/);
   assert.equal(await status(agent, ids[1]), 'open');
