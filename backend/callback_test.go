@@ -206,6 +206,22 @@ func TestRedirectIsFinalAndNotFollowed(t *testing.T) {
 	if got.get("attention") != "failed" || !strings.Contains(string(got.body), "redirect to") {
 		t.Errorf("%s", got.body)
 	}
+	failed := func(want int) {
+		t.Helper()
+		var state struct {
+			Counts struct{ Failed int } `json:"counts"`
+		}
+		r := h.operator().call("GET", "/api/state", nil).want(200)
+		if err := json.Unmarshal(r.body, &state); err != nil || state.Counts.Failed != want {
+			t.Errorf("%d answers failed, not %d: %v", state.Counts.Failed, want, err)
+		}
+	}
+	failed(1)
+	// What was put away asks for no more attention.
+	h.operator().call("POST", "/api/items/"+id+"/marks", msg{"archived": true}).want(200)
+	failed(0)
+	h.operator().call("POST", "/api/items/"+id+"/marks", msg{"archived": false}).want(200)
+	failed(1)
 	// The answer is there to be pulled, and the push can be asked for again.
 	bot.call("GET", "/v1/messages/"+id, nil).want(200)
 	r.answer = nil
@@ -215,6 +231,7 @@ func TestRedirectIsFinalAndNotFollowed(t *testing.T) {
 		t.Errorf("%s\n%s", p.body, before.body)
 	}
 	h.owedState(id, inbox.OwedDone)
+	failed(0)
 }
 
 // Large and endless answers of a receiver cost little.

@@ -162,6 +162,23 @@ func (s *Store) HostsAwaiting(ctx context.Context) (map[string][]string, error) 
 	return hosts, rows.Err()
 }
 
+// FailedItems returns how many items in Done have an answer that could not be delivered. What was archived is not counted.
+func (s *Store) FailedItems(ctx context.Context) (int, error) {
+	rows, err := s.query(ctx, `SELECT count(*) FROM owed CROSS JOIN items ON items.n = owed.item
+		WHERE owed.state IN ('gave_up', 'refused') AND items.box = 'done'`)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		if err := rows.Scan(&n); err != nil {
+			return 0, err
+		}
+	}
+	return n, rows.Err()
+}
+
 // OwedCounts returns how many pushes stand in each state.
 func (s *Store) OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error) {
 	rows, err := s.query(ctx, `SELECT state, count(*) FROM owed GROUP BY state`)

@@ -26,6 +26,8 @@ type Store interface {
 	OwedOfEntry(ctx context.Context, key string) (inbox.Owed, []inbox.Attempt, error)
 	// WaitingEntries is how many live entries wait for each address.
 	WaitingEntries(ctx context.Context) (map[string]int, error)
+	// FailedItems is how many items in Done have an answer that could not be delivered.
+	FailedItems(ctx context.Context) (int, error)
 	OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error)
 	Redeliver(ctx context.Context, itemID string, now time.Time) error
 	HostsAwaiting(ctx context.Context) (map[string][]string, error)
@@ -129,6 +131,10 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err != nil {
 		return err
 	}
+	failed, err := d.Store.FailedItems(ctx)
+	if err != nil {
+		return err
+	}
 	agents, err := d.Fleet.Store.Agents(ctx)
 	if err != nil {
 		return err
@@ -160,7 +166,7 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 		"rev": d.feed.rev(),
 		"counts": map[string]int{
 			"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done,
-			"unread_notices": counts.UnreadNotices, "agents_attention": len(pairings) + len(hosts),
+			"unread_notices": counts.UnreadNotices, "failed": failed, "agents_attention": len(pairings) + len(hosts),
 		},
 		"operator":      v.Operator().String(),
 		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "relaxations": relaxations},

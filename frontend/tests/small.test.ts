@@ -5,8 +5,8 @@ vi.mock('../src/lib/inbox.svelte', () => ({ inbox: {} }));
 
 import { address, parseAddress } from '../src/lib/address.svelte';
 import { askCurl } from '../src/lib/curl';
-import { ranked, score } from '../src/lib/palette';
-import { stateWord, trackName } from '../src/lib/itemwords';
+import { named, ranked, score } from '../src/lib/palette';
+import { endedWords, stateWord, trackName } from '../src/lib/itemwords';
 import { grouped } from '../src/lib/settingwords';
 import { snoozes } from '../src/lib/snooze';
 
@@ -36,6 +36,11 @@ describe('the first ask', () => {
 });
 
 describe('palette', () => {
+  it('tells the archive from putting something there', () => {
+    const labels = ranked('archive', []).map((h) => h.command && named(h.command));
+    expect(labels).toContain('Archive this item');
+    expect(labels).toContain('Go to Archive');
+  });
   it('wants every word', () => {
     expect(score('Go to Needs you', 'needs go')).not.toBeNull();
     expect(score('Go to Needs you', 'needs agents')).toBeNull();
@@ -68,4 +73,23 @@ it('has words of its own for what agents say to each other', () => {
   expect(trackName({ box: 'fleet', state: 'cancelled' })).toBe('Cancelled');
   expect(trackName({ box: 'done', state: 'cancelled' })).toBe('Withdrawn');
   expect(stateWord({ box: 'notices', kind: 'notice', state: 'delivered' })).toBe('Notice');
+});
+
+it('tells what is snoozed from what waits for somebody else', () => {
+  const now = new Date(2026, 10, 29, 22, 0).getTime();
+  const row = { box: 'waiting', kind: 'question', state: 'open' } as const;
+  expect(stateWord({ ...row, snoozed_until: now + 36 * 60_000 }, now)).toBe('Snoozed until 22:36');
+  expect(stateWord({ ...row, snoozed_until: now - 1 }, now)).toBe('Waiting for somebody else');
+  expect(stateWord(row, now)).toBe('Waiting for somebody else');
+});
+
+it('says how an item ended that was open before the person', () => {
+  const outcome = { resolution: 'cancelled', edited: false, actor: 'agent:bot', resolved_at: 1, defaulted: false };
+  const end = (d: object) => endedWords({ state: 'cancelled', box: 'done', agent: 'bot', ...d }, 'human:maria');
+  expect(end({})).toBe('Withdrawn by bot while you had it open. Nothing was sent.');
+  expect(end({ outcome })).toBe('Withdrawn by bot while you had it open. Nothing was sent.');
+  expect(end({ outcome: { ...outcome, actor: 'system:agent-gone' } })).toBe('Withdrawn by bot, which stopped waiting, while you had it open. Nothing was sent.');
+  expect(end({ state: 'expired' })).toBe('Expired while you had it open. Nothing was sent.');
+  expect(end({ state: 'answered', outcome: { ...outcome, actor: 'human:jo', value: 'x' } })).toBe('Answered by jo while you had it open. Nothing of yours was sent.');
+  expect(end({ state: 'answered', outcome: { ...outcome, actor: 'system:default_on_expire', defaulted: true, value: 'x' } })).toBe('Ended by its deadline while you had it open. Nothing of yours was sent.');
 });

@@ -41,6 +41,12 @@ describe('anchored', () => {
   it('holds on to the next row when the first one left', () => {
     expect(anchored(rows('abcdefgh'), rows('abcefgh'), 30, 30, 10)).toBe(20); // d went: e was at 4, is at 3
   });
+  it('keeps the selected row in its place, at the top too', () => {
+    expect(anchored(rows('bcdef'), rows('abcdef'), 0, 30, 10, 'c')).toBe(10);
+    expect(anchored(rows('abcdefgh'), rows('abxcdefgh'), 10, 40, 10, 'd')).toBe(20); // c moved, b did not
+    expect(anchored(rows('abcdefgh'), rows('bcdefgh'), 0, 40, 10, 'b')).toBe(0);
+    expect(anchored(rows('abcdefgh'), rows('xabcdefgh'), 0, 30, 10, 'h')).toBe(0); // out of sight
+  });
   it('stays when nothing is left', () => expect(anchored(rows('abcd'), rows('wxyz'), 20, 10, 10)).toBe(20));
 });
 

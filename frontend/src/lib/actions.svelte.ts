@@ -88,33 +88,37 @@ function moveFocus(step: number): void {
 
 async function jump(end: 'first' | 'last'): Promise<void> {
   const from = inbox.selectedId;
-  if (end === 'last' && inbox.rows.length < inbox.total) await inbox.whole(); // the last there is, not the last that is loaded
+  if (end === 'last' && !(await inbox.whole())) return; // the last there is, not the last that is loaded
   const row = inbox.rows.at(end === 'first' ? 0 : -1);
   if (row && inbox.selectedId === from && isBox(ui.view)) reader.open(row.id);
 }
 
-/** Changes the person's own marks at once and puts them back when the hub refuses. */
-export async function mark(id: string, marks: Marks): Promise<void> {
+/** Changes the person's own marks, and puts them back when the hub refuses. Says whether it took them. */
+export async function mark(id: string, marks: Marks): Promise<boolean> {
+  let done = true;
   const row = inbox.rows.find((r) => r.id === id);
   try {
     const now = await api.mark(id, marks);
     inbox.patch(now);
     if (reader.detail?.id === id) reader.detail = { ...reader.detail, ...now };
   } catch (e) {
+    done = false;
     if (row) inbox.patch(row);
     ui.toast(e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.', 'bad');
     desk.noticed(e);
   }
   void desk.refreshState();
+  return done;
 }
 
 /** A mark that takes the item out of this list: the selection goes on. */
-export async function putAway(id: string, marks: Marks): Promise<void> {
+export async function putAway(id: string, marks: Marks): Promise<boolean> {
   const next = inbox.selectedId === id ? (after(inbox.rows, inbox.index)?.id ?? null) : undefined;
-  await mark(id, marks);
+  const done = await mark(id, marks);
   if (inbox.rows.some((r) => r.id === id)) await inbox.reload(); // the hub says where it belongs now
   const gone = !inbox.rows.some((r) => r.id === id);
   if (gone && next !== undefined && inbox.selectedId === id) reader.open(next, true);
+  return done;
 }
 
 /** Says that an item left the list, and offers the way back. */
@@ -132,12 +136,19 @@ export function choices(d: Detail): Option[] {
 }
 
 export function choose(d: Detail, option: Option): void {
-  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`);
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`, plain(option.label));
 }
 
 function chooseByKey(n: number): void {
   const d = reader.detail;
-  if (!d || !reader.ready || !shown()) return;
+  if (!isBox(ui.view) || ui.overlay !== null) return;
+  if (inbox.selectedId === null) {
+    if (inbox.rows.length > 0) ui.hint('Select a question first: j');
+    return;
+  }
+  if (!shown()) return;
+  if (!d || !reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
+  if (!reader.ready) return;
   if (d.action) {
     if (n === 1) decisions.sender?.send();
     return;
@@ -206,6 +217,9 @@ export function focusItem(): void {
 }
 
 export function openItem(): void {
+  if (!isBox(ui.view)) return;
+  const first = inbox.rows[0];
+  if (inbox.selectedId === null && first) reader.open(first.id, true); // it may have come this moment: no decision right behind
   if (inbox.selectedId === null) return;
   ui.pane = 'item';
   focusItem();
@@ -218,7 +232,11 @@ const views: Partial<Record<CommandId, View>> = {
 
 export function run(id: CommandId, key = ''): void {
   const view = views[id];
-  if (view) return go(view);
+  if (view) {
+    go(view);
+    if (isBox(view)) focusList();
+    return;
+  }
   const selected = isBox(ui.view) ? inbox.selectedId : null;
   const marks = selected === null ? null : (inbox.selected ?? (reader.detail?.id === selected ? reader.detail : null));
   switch (id) {
@@ -232,7 +250,7 @@ export function run(id: CommandId, key = ''): void {
     case 'comment': return edit('comment');
     case 'decline': return edit('decline');
     case 'send': if (decisions.sender?.id === selected) decisions.sender?.send(); return;
-    case 'undo': { const last = decisions.held.at(-1); if (last) void decisions.undo(last.id); return; }
+    case 'undo': { const last = decisions.held.at(-1)?.id ?? (reader.detail?.held_decision ? reader.detail.id : null); if (last !== null) void decisions.undo(last); return; }
     case 'star': if (marks) void mark(marks.id, { starred: !marks.starred }); return;
     case 'snooze': if (marks && marks.box !== 'fleet') ui.overlay = 'snooze'; return;
     case 'archive':

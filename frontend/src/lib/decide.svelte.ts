@@ -1,5 +1,6 @@
 // Sending a decision. It is for the one item that the person sees, and it goes out once.
 import { api, Refused, type ResolveBody } from './api';
+import { clock } from './clock.svelte';
 import { desk } from './desk.svelte';
 import { drafts } from './drafts.svelte';
 import { plain } from './format';
@@ -10,7 +11,14 @@ import { ui } from './ui.svelte';
 import { after } from './windowing';
 
 export interface Problem { message: string; details: { pointer: string; message: string }[] }
-export interface Held { id: string; title: Detail['title']; said: string; until: number }
+export interface Held { id: string; title: Detail['title']; what: string; until: number }
+
+/** When a held decision leaves, in words. The clock on screen may be a second behind: it never says more than there is. */
+export function goesOut(until: number): string {
+  void clock.now;
+  const rest = Math.ceil((until - Date.now()) / 1000);
+  return rest > 0 ? `goes out in ${rest} s` : 'going out';
+}
 
 class Decisions {
   /** Decisions that can still be taken back, newest last. */
@@ -20,8 +28,9 @@ class Decisions {
   /** The open editor's way to send, for the key. */
   sender: { id: string; send: () => void } | null = null;
 
-  /** Decides item `id`, if it is the one on show and open. `said` is what the person chose, in words. */
-  async send(id: string, body: ResolveBody, said: string): Promise<boolean> {
+  /** Decides item `id`, if it is the one on show and open. `said` is what the person did, in words; `what`
+   *  is the choice alone. */
+  async send(id: string, body: ResolveBody, said: string, what = said): Promise<boolean> {
     if (inbox.selectedId !== id || !reader.ready || desk.offline) return false;
     const draft = drafts.of(id);
     const comment = draft.comment.trim();
@@ -33,7 +42,7 @@ class Decisions {
     try {
       const detail = await api.resolve(id, body);
       if (!detail.held_decision) drafts.drop(id); // taken back, the words are still there
-      this.settled(detail, said, after(inbox.rows, inbox.index >= 0 ? inbox.index : row ? index : -1)?.id ?? null);
+      this.settled(detail, said, what, after(inbox.rows, inbox.index >= 0 ? inbox.index : row ? index : -1)?.id ?? null);
       return true;
     } catch (e) {
       this.failed(id, e);
@@ -43,16 +52,16 @@ class Decisions {
     }
   }
 
-  private settled(detail: Detail, said: string, next: string | null): void {
+  private settled(detail: Detail, said: string, what: string, next: string | null): void {
     const mine = inbox.selectedId === detail.id;
-    reader.take(detail);
+    reader.take(detail, true);
     if (detail.held_decision) {
       this.held = [...this.held.filter((h) => h.id !== detail.id),
-        { id: detail.id, title: detail.title, said, until: detail.held_decision.commit_at }];
+        { id: detail.id, title: detail.title, what, until: detail.held_decision.commit_at }];
     } else {
       if (!ui.firstRun) ui.toast(`${said}: ${plain(detail.title)}`, 'plain', { label: 'Show', run: () => void desk.openItem(detail.id) });
     }
-    ui.say(said);
+    ui.say(detail.held_decision ? `Not sent yet: ${what}` : said);
     if (!ui.firstRun && mine) {
       if (next === null) ui.pane = 'list';
       reader.open(next, true);

@@ -1,6 +1,6 @@
 // The link to the hub: signed in or not, live or not, and what to fetch when something changed.
 import { api, listen, listenOpen, Refused, setBadge, tellWindow, type Changed } from './api';
-import { plain, windowTitle } from './format';
+import { plain, plural, windowTitle } from './format';
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
 import type { DeskState } from './types';
@@ -27,6 +27,7 @@ class Desk {
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private flushTimer: ReturnType<typeof setTimeout> | undefined;
   private flushedAt = 0;
+  private readonly told = new Set<string>();
   private pending = { items: new Set<string>(), topics: new Set<string>(), whole: false };
 
   get offline(): boolean {
@@ -125,13 +126,25 @@ class Desk {
     this.pending = { items: new Set(), topics: new Set(), whole: false };
     if (topics.has('agents')) this.agentsRev++;
     if (topics.has('settings')) this.settingsRev++;
-    const work: Promise<unknown>[] = [this.refreshState()];
+    const failed = this.state?.counts.failed ?? 0;
+    const work: Promise<unknown>[] = [this.refreshState().then(() => { if ((this.state?.counts.failed ?? 0) > failed) return this.tellFailed([...items]); })];
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
       const id = inbox.selectedId;
       if (id !== null && (whole || items.has(id))) work.push(reader.load(id));
     }
     await Promise.all(work);
+  }
+
+  /** Says which answer did not arrive: it was decided, left the list, and nobody would look again. */
+  private async tellFailed(ids: string[]): Promise<void> {
+    const seen = await Promise.all(ids.slice(0, 20).map((id) => api.item(id).catch(() => null)));
+    const failed = seen.filter((d) => d?.attention === 'failed' && !this.told.has(`${d.id} ${d.push?.attempts.length ?? 0}`));
+    for (const d of failed) if (d) this.told.add(`${d.id} ${d.push?.attempts.length ?? 0}`);
+    const first = failed[0];
+    if (!first) return;
+    const more = failed.length > 1 ? ` and ${plural(failed.length - 1, 'more', 'more')}` : '';
+    ui.toast(`Your answer did not reach ${first.agent}: ${plain(first.title)}${more}`, 'bad', { label: 'Show', run: () => void this.openItem(first.id) });
   }
 
   private async refreshList(ids: string[]): Promise<void> {
@@ -152,6 +165,7 @@ class Desk {
 
   private accept(state: DeskState): void {
     this.state = state;
+    reader.operator = state.operator;
     setBadge(state.counts.needs, windowTitle(state.counts.needs));
   }
 }

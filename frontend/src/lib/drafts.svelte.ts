@@ -11,12 +11,27 @@ export class Draft {
   comment = $state('');
   /** The form, without its secret fields: those live in the form itself and die with it. */
   values = $state<Raw>({});
+  private start: Raw = {};
+  private fields: readonly Field[] = [];
   checks = $state<boolean[] | null>(null);
 
   /** Gives every field of the form a value, keeping what was typed. */
   prepare(fs: readonly Field[]): void {
     const start = initial(fs);
+    this.start = start;
+    this.fields = fs;
     for (const f of fs) if (!f.sensitive && this.values[f.key] === undefined) this.values[f.key] = start[f.key] ?? '';
+  }
+
+  /** What the person wrote, to keep when it can no longer be sent. */
+  get written(): { label: string; text: string }[] {
+    const list = [{ label: '', text: this.answer }];
+    for (const f of this.fields) {
+      const v = this.values[f.key] ?? '';
+      if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: f.choices?.[Number(v)]?.label ?? v });
+    }
+    list.push({ label: 'Comment', text: this.comment });
+    return list.filter((w) => w.text.trim() !== '');
   }
 
   get empty(): boolean {

@@ -37,6 +37,9 @@ export class Inbox {
   private lastIndex = -1;
   private leisure: ReturnType<typeof setTimeout> | undefined;
   private filling: Promise<void> | null = null;
+  private reloading: Promise<void> | null = null;
+  /** How many callers want the whole list, however little of it is on screen. */
+  private greedy = 0;
 
   get searching(): boolean {
     return this.q.trim() !== '';
@@ -72,21 +75,44 @@ export class Inbox {
   /** Sees to it that rows up to `end` are there, page after page. */
   want(end: number): void {
     this.wanted = Math.min(end, this.total);
-    if (this.filling || this.cursor === undefined || this.rows.length >= this.wanted) return;
+    this.pull();
+  }
+
+  private pull(): void {
+    if (this.filling || this.reloading || this.cursor === undefined) return;
+    if (this.greedy === 0 && this.rows.length >= this.wanted) return;
     this.filling = this.fill(this.generation).finally(() => { this.filling = null; });
   }
 
-  /** Loads the rest of the list. */
-  async whole(): Promise<void> {
-    this.want(this.total);
-    await this.filling;
+  /** Loads the rest of the list, page after page until there is no more. False when it could not be had. */
+  async whole(): Promise<boolean> {
+    const query = this.name();
+    this.greedy++;
+    try {
+      while (query === this.name()) {
+        if (this.reloading) await this.reloading;
+        else {
+          if (this.cursor === undefined) return this.rows.length >= this.total;
+          this.pull();
+          await this.filling;
+        }
+        if (this.problem !== null) return false;
+      }
+      return false;
+    } finally {
+      this.greedy--;
+    }
+  }
+
+  private name(): string {
+    return JSON.stringify([this.box, this.q.trim(), this.scope, this.agent]);
   }
 
   private async fill(generation: number): Promise<void> {
     this.loading = 'more';
     try {
-      while (generation === this.generation && this.cursor !== undefined && this.rows.length < this.wanted + 50) {
-        const gap = this.wanted - this.rows.length;
+      while (generation === this.generation && this.cursor !== undefined && (this.greedy > 0 || this.rows.length < this.wanted + 50)) {
+        const gap = (this.greedy > 0 ? this.total : this.wanted) - this.rows.length;
         const page = await api.items({ ...this.query(this.cursor), limit: gap > LEAP ? LEAP : PAGE });
         if (generation !== this.generation) return;
         const known = new Set(this.rows.map((r) => r.id));
@@ -105,6 +131,15 @@ export class Inbox {
 
   /** Loads the query again as far as it is needed and swaps the rows at once. */
   async reload(fresh = false): Promise<void> {
+    const mine = this.load(fresh);
+    this.reloading = mine;
+    await mine;
+    if (this.reloading !== mine) return; // a later one is under way
+    this.reloading = null;
+    this.want(this.wanted);
+  }
+
+  private async load(fresh: boolean): Promise<void> {
     const generation = ++this.generation;
     clearTimeout(this.leisure);
     this.leisure = undefined;
@@ -127,12 +162,11 @@ export class Inbox {
     } finally {
       if (generation === this.generation) this.loading = null;
     }
-    this.want(this.wanted);
   }
 
   /** After a change of these items (none named: of anything). */
   async changed(ids: string[]): Promise<void> {
-    if (ids.length === 0 || Math.max(this.wanted, this.index) <= SHALLOW) return this.reload();
+    if (ids.length === 0 || (this.greedy === 0 && Math.max(this.wanted, this.index) <= SHALLOW)) return this.reload();
     this.leisure ??= setTimeout(() => void this.reload(), LEISURE_MS);
     const loaded = new Set(this.rows.map((r) => r.id));
     const generation = this.generation;

@@ -1,5 +1,6 @@
 // One word for each thing an item can be, the same everywhere.
-import type { Box, Priority, Row, State } from './types';
+import { moment, who } from './format';
+import type { Box, Detail, Priority, Row, State } from './types';
 
 const states: Record<State, string> = {
   open: 'Open', answered: 'Answered', declined: 'Declined', cancelled: 'Withdrawn', expired: 'Expired',
@@ -12,15 +13,26 @@ export const boxNames: Record<Box, string> = {
 };
 export const priorityWords: Record<Priority, string> = { low: 'low', normal: 'normal', high: 'high', urgent: 'urgent' };
 
-export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind'>): string {
+/** Put off by the person until a moment that has not come. */
+export const snoozedNow = (row: Pick<Row, 'state' | 'snoozed_until'>, now: number): boolean => row.state === 'open' && (row.snoozed_until ?? 0) > now;
+
+export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until'>, now = Date.now()): string {
   if (row.box === 'fleet') {
     if (row.kind === 'notice') return row.state === 'delivered' ? 'Notice, delivered' : `Notice, ${states[row.state].toLowerCase()}`;
     if (row.state === 'open') return row.kind === 'task' ? 'Task for an agent' : 'Question to an agent';
     return trackName(row);
   }
   if (row.state !== 'open') return states[row.state];
+  if (row.box === 'waiting' && snoozedNow(row, now)) return `Snoozed until ${moment(row.snoozed_until ?? 0, now)}`;
   if (row.box === 'waiting') return 'Waiting for somebody else';
   return row.kind === 'task' ? 'Task for you' : 'Question for you';
+}
+
+/** How it ended without the person, who had it open: whatever they were about to send did not go. */
+export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'>, operator: string): string {
+  const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
+    : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
+  return `${d.outcome?.defaulted ? 'Ended by its deadline' : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;
 }
 
 export const stateName = (s: State): string => states[s];

@@ -39,11 +39,11 @@ export const commands: readonly Command[] = [
   { id: 'comment', group: 'Decide', label: 'Add a comment', keys: ['c'] },
   { id: 'decline', group: 'Decide', label: 'Decline, or dismiss a task', keys: ['d'] },
   { id: 'send', group: 'Decide', label: 'Send what is written', keys: ['Mod+Enter'], whileTyping: true, noPalette: true },
-  { id: 'undo', group: 'Decide', label: 'Take back the decision that is still held', keys: ['Mod+z'] },
+  { id: 'undo', group: 'Decide', label: 'Take back the last decision, while it is not sent yet', keys: ['Mod+z'] },
 
-  { id: 'star', group: 'Item', label: 'Star', keys: ['s'] },
-  { id: 'snooze', group: 'Item', label: 'Snooze', keys: ['z'] },
-  { id: 'archive', group: 'Item', label: 'Archive', keys: ['e'] },
+  { id: 'star', group: 'Item', label: 'Star this item', keys: ['s'] },
+  { id: 'snooze', group: 'Item', label: 'Snooze this item', keys: ['z'] },
+  { id: 'archive', group: 'Item', label: 'Archive this item', keys: ['e'] },
   { id: 'unread', group: 'Item', label: 'Mark unread', keys: ['u'] },
   { id: 'mark-all-read', group: 'Item', label: 'Mark everything here read', keys: [] },
 

@@ -17,11 +17,14 @@ export function score(text: string, typed: string): number | null {
   return sum;
 }
 
+/** What a command is called where its group is not beside it. */
+export const named = (c: Command): string => (c.group === 'Go to' ? `Go to ${c.label}` : c.label);
+
 export function ranked(typed: string, rows: readonly Row[]): Hit[] {
   const hits: { hit: Hit; score: number }[] = [];
   for (const c of commands) {
     if (c.noPalette || c.id === 'back' || c.id === 'open') continue;
-    const s = score(`${c.label} ${c.group}`, typed);
+    const s = score(c.group === 'Go to' ? named(c) : `${c.label} ${c.group}`, typed);
     if (s !== null) hits.push({ hit: { id: `c:${c.id}`, command: c }, score: s });
   }
   if (typed.trim() !== '') {

@@ -1,11 +1,14 @@
 // The item in the pane: always the one that is selected, or nothing.
 import { api, Refused } from './api';
 import { drafts } from './drafts.svelte';
+import { humanActor, plain } from './format';
 import { inbox } from './inbox.svelte';
+import { endedWords } from './itemwords';
 import type { Detail } from './types';
+import { ui } from './ui.svelte';
 
-/** Long enough for a double click or a second press meant for the item before. */
-const ARM_MS = 700;
+/** After the item is on show: long enough for a double click or a second press meant for the item before. */
+const ARM_MS = 350;
 const DWELL_MS = 700;
 
 class Reader {
@@ -15,6 +18,11 @@ class Reader {
   busy = $state(false);
   /** False for a moment after the selection moved on by itself: what is pressed then was meant for the item before. */
   armed = $state(true);
+
+  /** The item on show that ended by somebody else's hand while it was on show. */
+  ended = $state<string | null>(null);
+  /** Who the person is, to the hub. */
+  operator = '';
 
   private abort: AbortController | null = null;
   private armTimer: ReturnType<typeof setTimeout> | undefined;
@@ -29,13 +37,18 @@ class Reader {
     if (left !== null && left !== id) drafts.leave(left);
     inbox.select(id);
     this.problem = null;
+    this.ended = null;
     this.busy = false;
     this.armed = !advanced;
-    if (advanced) this.armTimer = setTimeout(() => { this.armed = true; }, ARM_MS);
     if (this.detail?.id !== id) this.detail = null;
+    else this.arm();
     if (id === null) return;
     void this.load(id);
     this.dwellTimer = setTimeout(() => this.markRead(id), DWELL_MS);
+  }
+
+  private arm(): void {
+    if (!this.armed) this.armTimer = setTimeout(() => { this.armed = true; }, ARM_MS);
   }
 
   async load(id: string): Promise<void> {
@@ -54,10 +67,21 @@ class Reader {
   }
 
   /** Accepts a newer state of the item on show; of any other it is none of the pane's business. */
-  take(detail: Detail): void {
+  take(detail: Detail, mine = false): void {
     if (detail.id !== inbox.selectedId) return;
     if (this.detail?.id === detail.id && detail.rev < this.detail.rev) return;
+    const before = this.detail;
     this.detail = detail;
+    if (before?.id !== detail.id) this.arm();
+    if (mine || before?.id !== detail.id || before.state !== 'open' || detail.state === 'open' || detail.to) return;
+    if (detail.outcome && humanActor(detail.outcome.actor) === humanActor(this.operator)) {
+      if (before.held_decision) drafts.drop(detail.id);
+      return;
+    }
+    this.ended = detail.id;
+    const had = document.activeElement?.closest('[data-decision]') !== null && document.activeElement !== null;
+    ui.say(`${plain(detail.title)}: ${endedWords(detail, this.operator)}`);
+    if (had) setTimeout(() => document.querySelector<HTMLElement>('[data-reading]')?.focus({ preventScroll: true })); // the field that had it is gone
   }
 
   private markRead(id: string): void {

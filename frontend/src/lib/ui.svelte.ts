@@ -34,6 +34,12 @@ class UI {
     setTimeout(() => this.dismiss(id), tone === 'bad' ? 10_000 : 5_000);
   }
 
+  /** Why a key did nothing, seen and heard for a moment. */
+  hint(text: string): void {
+    this.toast(text);
+    this.say(text);
+  }
+
   dismiss(id: number): void {
     this.toasts = this.toasts.filter((t) => t.id !== id);
   }

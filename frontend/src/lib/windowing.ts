@@ -21,12 +21,14 @@ export function reveal(index: number, scrollTop: number, viewport: number, rowHe
 
 /**
  * The scroll position after the rows changed, so that what the person looks at stays where it is.
- * At the very top new rows are let in; elsewhere the first visible row that still exists keeps its place.
+ * The selected row keeps its place when it is in sight. Else new rows are let in at the very top, and further down the
+ * first visible row that still exists keeps its place.
  */
 export function anchored(
   before: readonly { id: string }[], after: readonly { id: string }[], scrollTop: number, viewport: number, rowHeight: number,
+  selected: string | null = null,
 ): number {
-  if (scrollTop <= 0 || before.length === 0) return scrollTop;
+  if (before.length === 0) return scrollTop;
   const first = Math.floor(scrollTop / rowHeight);
   const last = Math.min(before.length, Math.ceil((scrollTop + viewport) / rowHeight));
   const visible = new Map<string, number>();
@@ -34,6 +36,10 @@ export function anchored(
     const row = before[i];
     if (row) visible.set(row.id, i);
   }
+  const was = selected === null ? undefined : visible.get(selected);
+  const is = was === undefined ? -1 : after.findIndex((r) => r.id === selected);
+  if (was !== undefined && is >= 0) return Math.max(0, scrollTop + (is - was) * rowHeight);
+  if (scrollTop <= 0) return scrollTop;
   let best: { was: number; is: number } | undefined;
   for (let i = 0; i < after.length; i++) {
     const was = visible.get(after[i]?.id ?? '');

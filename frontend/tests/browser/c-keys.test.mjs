@@ -71,9 +71,9 @@ test('a second press meant for the last item does not decide the next', async ({
   await page.row(ids[1]).waitFor();
   await page.open(ids[0]);
   await p.keyboard.press('1');
-  await until('the selection to go on', () => page.selected(), (s) => s === ids[1]);
-  await page.keys('1', '2', 'd', 'd');
-  await p.waitForTimeout(250);
+  await p.waitForFunction((x) => document.querySelector('.row.selected')?.dataset.id === x, ids[1]);
+  for (const key of ['1', '2', 'd', 'd']) await p.keyboard.press(key);
+  await page.says('.toast', /Press again/);
   assert.equal(await status(agent, ids[1]), 'open');
   await page.armed();
   await page.keys('2');
@@ -193,6 +193,10 @@ test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page
   assert.equal(snoozed.state, 'open', 'the 2 of the menu answered it');
   await until('it to leave the list', () => page.ids(), (ids) => !ids.includes(a));
   await page.title('Deskbell');
+  await page.says('.toast', /Snoozed until \d\d:\d\d/);
+  await page.p.click('.toast button:has-text("Undo")');
+  await page.row(a).waitFor();
+  await until('it to be awake', () => item(a), (i) => !i.snoozed_until);
   await page.keys('g', 't');
   await page.row(n).waitFor();
   await page.keys('j', 'e');

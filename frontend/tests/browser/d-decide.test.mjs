@@ -209,7 +209,10 @@ test('withdrawn by its agent while the answer is typed', { refusals: [409] }, as
   await page.keys('w');
   await p.keyboard.type('my long answer');
   await agent.cancel(a);
-  await page.says('[data-decision]', /Withdrawn/);
+  await page.says('[data-decision]', /Withdrawn by .* while you had it open\. Nothing was sent\./);
+  await page.says('[data-decision]', /What you had written:\s*my long answer/);
+  await page.says('[aria-live="polite"]', /Withdrawn by .* while you had it open/);
+  await until('the focus to go to the message', () => p.evaluate(() => document.activeElement.hasAttribute('data-reading')));
   await p.keyboard.press('Control+Enter');
   await p.waitForTimeout(100);
   assert.equal(await status(agent, a), 'cancelled');
@@ -313,6 +316,8 @@ test('a refused callback says why, and is sent again', async ({ hub, agent, page
   await page.open(id);
   await page.keys('1');
   await until('the first attempt', () => to.got.length);
+  await page.says('.toast', /did not reach/);
+  await p.locator('nav button[aria-label="Done, 1 answer not delivered"]').waitFor();
   await page.keys('g', 'd');
   await page.says(`[data-id="${id}"]`, /failed/);
   await page.open(id);
@@ -321,6 +326,7 @@ test('a refused callback says why, and is sent again', async ({ hub, agent, page
   await p.click('text=Send again');
   await page.says('[data-decision]', /Callback delivered/);
   await page.says('[data-decision]', /2 attempts/);
+  await p.locator('nav button[aria-label="Done"]').waitFor();
   assert.equal(to.got.length, 2);
   await to.end();
 });
@@ -349,7 +355,8 @@ test('a decision can be taken back while it is held', { settings: { 'resolve.hol
   await page.keys('w');
   await p.keyboard.type('my words');
   await p.keyboard.press('Control+Enter');
-  await page.says('.toast', /goes out in \d s/);
+  await page.says('.toast', /goes out in [1-3] s/);
+  await page.says('.toast', /Take back/);
   assert.equal(await status(agent, a), 'open');
   await page.shown(b);
   await page.keys('Control+z');

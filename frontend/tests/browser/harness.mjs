@@ -95,7 +95,7 @@ export class Page {
 
   /** Waits out the moment in which a decision pressed right after the last one is refused. */
   armed() {
-    return this.p.waitForFunction(() => !document.querySelector('[data-decision] .off')).then(() => this.p.waitForTimeout(50));
+    return this.p.waitForFunction(() => !document.querySelector('[data-decision] :is(.off, [data-settling])')).then(() => this.p.waitForTimeout(50));
   }
 
   selected() {
