@@ -63,7 +63,7 @@ describe('the track of a message', () => {
     expect(mailSentence({ state: 'delivered', expires_at: now + 1 }, false, now)).not.toMatch(/expired/);
   });
   it('is green only when it is acknowledged', () => {
-    expect((['queued', 'delivered', 'acknowledged', 'bounced', 'expired'] as const).map((state) => mailTone({ state }))).toEqual(['wait', 'info', 'done', 'bad', 'bad']);
+    expect((['queued', 'delivered', 'acknowledged', 'bounced', 'expired'] as const).map((state) => mailTone({ state }))).toEqual(['quiet', 'info', 'done', 'bad', 'bad']);
   });
 });
 

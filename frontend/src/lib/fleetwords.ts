@@ -1,5 +1,5 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
-import { age, left, moment, plain } from './format';
+import { age, count, left, moment, plain, plural } from './format';
 import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
 export const isLive = (s: Session): boolean => s.state === 'active';
@@ -8,6 +8,16 @@ export const endedSessions = (a: FleetAgent): Session[] => a.sessions.filter((s)
 
 /** All that waits for an agent: for itself, and for each of its live sessions. */
 export const waitingFor = (a: FleetAgent): number => liveSessions(a).reduce((n, s) => n + s.entries_waiting, a.entries_waiting);
+
+/** The same in words, with how much of it is for which. */
+export function waitingWords(a: FleetAgent): string {
+  const all = waitingFor(a);
+  const said = `${plural(all, 'message waits', 'messages wait')} for it`;
+  const sessions = liveSessions(a).filter((s) => s.entries_waiting > 0);
+  if (sessions.length === 0) return said;
+  const parts = sessions.length <= 2 ? sessions.map((s) => `${count(s.entries_waiting)} for “${plain(sessionName(s))}” alone`) : [`${count(all - a.entries_waiting)} for single sessions`];
+  return `${said}: ${[...(a.entries_waiting > 0 ? [`${count(a.entries_waiting)} for any session`] : []), ...parts].join(', ')}`;
+}
 
 function ago(at: number, now: number): string {
   const a = age(at, now);
@@ -67,9 +77,9 @@ function silent(p: Presence, now: number): string {
 }
 
 export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; expires_at?: number }
-export type MailTone = 'wait' | 'info' | 'done' | 'bad';
+export type MailTone = 'quiet' | 'info' | 'done' | 'bad';
 
-export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'wait');
+export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'quiet');
 
 /** The state in the fewest words that cannot be taken for another one. */
 export function mailWord(m: Mail, session: boolean): string {

@@ -114,7 +114,7 @@ test('settings go there and back, errors beside them', { hash: '#/settings', ref
   assert.equal((await get()).retention_days, 30);
   await keep.fill('many');
   await keep.press('Enter');
-  await page.says('.row', /Write a number/);
+  await page.says('.row', /Must be a whole number/);
   await keep.fill('45');
   await keep.press('Enter');
   await until('the change', get, (s) => s.retention_days === 45);
