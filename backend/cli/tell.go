@@ -24,8 +24,8 @@ func (a *app) tellCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tell AGENT TITLE",
 		Short: "Send an agent a directive",
-		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand whether the
-agent is listening: one that is not gets it when it next looks. With --session only that session of the agent gets it.
+		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand when the
+agent last listened: it gets it when it next looks. With --session only that session of the agent gets it.
 
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).

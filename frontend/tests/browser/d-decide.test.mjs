@@ -127,6 +127,21 @@ test('every kind of field: choices, lists, JSON, dates, numbers, long text', asy
   assert.deepEqual((await answered(agent, id)).value, { region: 'region-4', ratio: 0.25, when: '2026-01-31', notes: 'two\nlines', sure: false, mail: 'a@example.org' });
 });
 
+test('w and Enter lead into a form, which says what is below its edge', async ({ agent, page, p }) => {
+  const properties = Object.fromEntries(Array.from({ length: 14 }, (_, i) => [`f${i}`, { type: 'string', title: `Field ${i}`, ...(i === 0 ? { default: 'set' } : {}) }]));
+  const id = await agent.ask('Long form?', { request: { mode: 'input', schema: { type: 'object', properties } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /\d+ more fields/);
+  const on = () => p.evaluate(() => document.activeElement?.id ?? '');
+  await page.keys('w');
+  assert.equal(await on(), `${id}-f1`);
+  await page.keys('Escape');
+  await until('the reading pane', () => p.evaluate(() => document.activeElement?.closest('[data-reading]') !== null), (x) => x);
+  await page.keys('Enter');
+  assert.equal(await on(), `${id}-f1`);
+});
+
 test('confirm: approve and deny', async ({ agent, page }) => {
   const [a, b] = [await agent.ask('A?', { request: { mode: 'confirm' } }), await agent.ask('B?', { request: { mode: 'confirm' } })];
   await page.row(b).waitFor();

@@ -84,7 +84,7 @@ test('writing to an agent, and seeing how far it got', async ({ agent, page, p }
   await dialog.getByLabel(/title|subject/i).fill('Please stop the deploy');
   await p.keyboard.press('Control+Enter');
   await until('the message', () => agent.drain(), (entries) => entries.includes('Please stop the deploy'));
-  await page.says('dialog', /The agent has read it/);
+  await page.says('dialog', /It reached the agent/);
   await page.keys('Escape');
   await page.keys('g', 'm');
   await page.says('main', /Please stop the deploy/);
