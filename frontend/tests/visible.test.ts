@@ -9,16 +9,16 @@ describe('visible', () => {
     expect(visible('')).toEqual([]);
   });
   it('names what hides', () => {
-    expect(show('a\u202Eb')).toBe('a[U+202E]b');
-    expect(show('pass\u200bword')).toBe('pass[U+200B]word');
-    expect(show('a\u200db')).toBe('a[U+200D]b');
+    expect(show('a\u202Eb')).toBe('a[right-to-left override]b');
+    expect(show('pass\u200bword')).toBe('pass[zero-width space]word');
+    expect(show('a\u200db')).toBe('a[zero-width joiner]b');
     expect(show('x\u{E0041}y')).toBe('x[U+E0041]y');
-    expect(show('\u001b[31m')).toBe('[U+001B][31m');
-    expect(visible('\u202E')[0]?.m).toBe('U+202E right-to-left override');
+    expect(show('\u001b[31m')).toBe('[escape][31m');
+    expect(visible('\u202E')[0]?.m).toBe('U+202E: right-to-left override');
   });
   it('keeps lines where lines may be', () => {
     expect(show('a\nb\tc', true)).toBe('a\nb\tc');
-    expect(show('a\nb')).toBe('a[U+000A]b');
-    expect(show('a\rb', true)).toBe('a[U+000D]b');
+    expect(show('a\nb')).toBe('a[line break]b');
+    expect(show('a\rb', true)).toBe('a[carriage return]b');
   });
 });

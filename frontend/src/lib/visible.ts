@@ -31,7 +31,7 @@ export function visible(s: string, lines = false): Text {
     run = '';
     const code = c.codePointAt(0) ?? 0;
     const point = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
-    out.push({ t: point, m: `${point} ${names[code] ?? 'a character that does not show'}` });
+    out.push({ t: names[code] ?? point, m: `${point}: ${names[code] ?? 'a character that does not show'}` });
   });
   if (run) out.push({ t: run });
   return out;
