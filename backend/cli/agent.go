@@ -150,7 +150,7 @@ func (a *app) listAgents(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		rows := [][]string{{"AGENT", "PROTOCOL", "PRESENCE", "OPEN", "MAILBOX", "NOTE"}}
+		rows := [][]string{{"AGENT", "PROTOCOL", "LISTENED", "OPEN", "MAILBOX", "NOTE"}}
 		for _, r := range doc.Agents {
 			rows = append(rows, []string{line(r.AgentID), line(r.Protocol), r.Presence.text(now), itoa(r.OpenItems), itoa(r.waiting()), r.note(now)})
 		}

@@ -24,8 +24,8 @@ func (a *app) tellCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tell AGENT TITLE",
 		Short: "Send an agent a directive",
-		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand whether the
-agent is listening: one that is not gets it when it next looks. With --session only that session of the agent gets it.
+		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand when the
+agent last listened: it gets it when it next looks. With --session only that session of the agent gets it.
 
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).
@@ -121,11 +121,11 @@ func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
 		}
 		switch p.State {
 		case "online":
-			a.say("%s is listening: seen %s.", who, ago(fromMs(p.LastSeen), time.Now()))
+			a.say("%s listened %s.", who, ago(fromMs(p.LastSeen), time.Now()))
 		case "offline":
-			a.say("%s is not listening: seen %s. It gets this when it next looks.", who, ago(fromMs(p.LastSeen), time.Now()))
+			a.say("%s last listened %s. It gets this when it next looks.", who, ago(fromMs(p.LastSeen), time.Now()))
 		default:
-			a.say("%s has never been seen. It gets this when it first looks.", who)
+			a.say("%s has never listened. It gets this if it ever looks.", who)
 		}
 		if ag.Stopped != nil {
 			a.say("%s is stopped: `deskbell agent resume %s` lets it work again.", id, id)
@@ -180,15 +180,15 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		a.say("%s: the time is up and it is still %s.", id, state)
 		return &exit{code: exitStillOpen}
 	case state == "expired":
-		a.say("%s: its time ended, and it was never seen", id)
+		a.say("%s: its time ended, and it was never collected", id)
 		return &exit{code: exitExpired}
 	case state == "delivered":
-		a.say("%s: it was seen, and its time ended without a word", id)
+		a.say("%s: it was collected, and its time ended without a word", id)
 		return &exit{code: exitExpired}
 	case state == "bounced":
-		seen := "it was never seen"
+		seen := "it was never collected"
 		if d.Delivery.Prior == "delivered" {
-			seen = "it was seen, and nobody said a word"
+			seen = "it was collected, and nobody said a word"
 		}
 		a.say("%s: bounced: whoever it was for is gone; %s", id, seen)
 		return &exit{code: exitCancelled}

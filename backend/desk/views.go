@@ -155,6 +155,7 @@ type detail struct {
 	Answerable   answerable      `json:"answerable"`
 	Resolvers    *[]string       `json:"allowed_resolvers"`
 	OnExpire     string          `json:"on_expire,omitempty"`
+	DefaultLabel []render.Span   `json:"default_label,omitempty"`
 	Outcome      *outcomeView    `json:"outcome,omitempty"`
 	Push         *pushView       `json:"push,omitempty"`
 	Track        *trackView      `json:"track,omitempty"`
@@ -224,8 +225,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	c := it.Content
 	v := &detail{
 		Runtime: c.Runtime, Tags: [][]render.Span{}, Context: []partView{},
-		Resolvers: c.Resolvers, OnExpire: onExpire(it), History: []historyView{},
+		Resolvers: c.Resolvers, History: []historyView{},
 	}
+	v.OnExpire, v.DefaultLabel = onExpire(it)
 	if c.RunID != "" {
 		v.RunID = render.Visible(c.RunID)
 	}
@@ -368,33 +370,39 @@ func (d *Desk) answerable(ctx context.Context, it inbox.Item) (answerable, error
 		return answerable{Reason: "It is addressed to " + c.To + ": only that agent may answer it."}, nil
 	case c.Resolvers == nil:
 		return answerable{Fix: "allow_operator",
-			Reason: "It names nobody who may answer, and then only the agent that sent it may."}, nil
+			Reason: "This message does not say who may answer it, so only its sender can."}, nil
 	case len(*c.Resolvers) == 0:
-		return answerable{Reason: "It says that nobody may answer it."}, nil
+		return answerable{Reason: "This message says that nobody may answer it."}, nil
 	default:
 		return answerable{Reason: "Only " + strings.Join(*c.Resolvers, ", ") + " may answer it; you are " + d.Settings.Get().Operator().String() + "."}, nil
 	}
 }
 
-// onExpire says what doing nothing leads to.
-func onExpire(it inbox.Item) string {
+// onExpire says what doing nothing leads to, to go on after "If nobody answers by …,"; label is what a default answer is called.
+func onExpire(it inbox.Item) (says string, label []render.Span) {
 	if it.ExpiresAt.IsZero() || it.Terminal() {
-		return ""
+		return "", nil
 	}
-	q := it.Content.Request
-	if q == nil || q.Default == nil {
-		return "expires without an answer"
-	}
-	var s string
-	if json.Unmarshal(q.Default, &s) == nil {
+	switch q := it.Content.Request; {
+	case it.Kind == inbox.Task:
+		return "it expires undone", nil
+	case it.Kind == inbox.Notice:
+		return "it expires", nil
+	case q == nil || q.Default == nil:
+		return "it expires without an answer", nil
+	default:
+		var s string
+		if json.Unmarshal(q.Default, &s) != nil || s == "" {
+			return "the answer is the one that the agent set beforehand", nil
+		}
 		if o, ok := q.Option(s); ok {
 			s = o.Label
 		}
 		var shown strings.Builder
-		for _, span := range render.Visible(s) {
+		label = render.Visible(s)
+		for _, span := range label {
 			shown.WriteString(span.T)
 		}
-		return "becomes " + shown.String()
+		return "the answer is “" + shown.String() + "”", label
 	}
-	return "the agent's default answer is used"
 }

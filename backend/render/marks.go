@@ -47,6 +47,9 @@ func findMarks(s string, lines bool) []mark {
 			last++
 		}
 		label := t.label(i)
+		if names[r] != "" && !t.bad[i] {
+			why = fmt.Sprintf("U+%04X: %s", r, why)
+		}
 		if n := last - i + 1; n > 1 {
 			label = fmt.Sprintf("%s ×%d", label, n)
 		}
@@ -115,11 +118,45 @@ func (t decoded) at(i int) rune {
 	return t.runes[i]
 }
 
+// label is what stands in the place of the character at i: its name where it has a short one.
 func (t decoded) label(i int) string {
 	if t.bad[i] {
 		return fmt.Sprintf("byte %02X", t.runes[i])
 	}
+	if name, ok := names[t.runes[i]]; ok {
+		return name
+	}
 	return fmt.Sprintf("U+%04X", t.runes[i])
+}
+
+// names is what the hidden characters that occur most are called (frontend/src/lib/visible.ts has the same).
+var names = map[rune]string{
+	0x0000: "null",
+	0x0009: "tab",
+	0x000a: "line break",
+	0x000d: "carriage return",
+	0x001b: "escape",
+	0x00a0: "no-break space",
+	0x00ad: "soft hyphen",
+	0x061c: "Arabic letter mark",
+	0x200b: "zero-width space",
+	0x200c: "zero-width non-joiner",
+	0x200d: "zero-width joiner",
+	0x200e: "left-to-right mark",
+	0x200f: "right-to-left mark",
+	0x2028: "line separator",
+	0x2029: "paragraph separator",
+	0x202a: "left-to-right embedding",
+	0x202b: "right-to-left embedding",
+	0x202c: "end of direction",
+	0x202d: "left-to-right override",
+	0x202e: "right-to-left override",
+	0x2060: "word joiner",
+	0x2066: "left-to-right isolate",
+	0x2067: "right-to-left isolate",
+	0x2068: "first strong isolate",
+	0x2069: "end of isolate",
+	0xfeff: "byte order mark",
 }
 
 // hidden says why the character at i would not show as what it is; empty for ordinary characters.

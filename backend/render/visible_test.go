@@ -36,17 +36,17 @@ func TestVisibleLeavesOrdinaryWriting(t *testing.T) {
 
 func TestVisibleMarks(t *testing.T) {
 	for in, want := range map[string]string{
-		"rm\u202etxt.exe":           "rm{U+202E}txt.exe",
-		"a\u200bb\u2060c\ufeffd":    "a{U+200B}b{U+2060}c{U+FEFF}d",
-		"a\u200db":                  "a{U+200D}b",
-		"ab\u200c":                  "ab{U+200C}",
-		"line\nbreak\ttab\r":        "line{U+000A}break{U+0009}tab{U+000D}",
-		"\x1b[31mred\u009b0m\x7f":   "{U+001B}[31mred{U+009B}0m{U+007F}",
-		"nb\u00a0sp\u2009th\u3000w": "nb{U+00A0}sp{U+2009}th{U+3000}w",
+		"rm\u202etxt.exe":           "rm{right-to-left override}txt.exe",
+		"a\u200bb\u2060c\ufeffd":    "a{zero-width space}b{word joiner}c{byte order mark}d",
+		"a\u200db":                  "a{zero-width joiner}b",
+		"ab\u200c":                  "ab{zero-width non-joiner}",
+		"line\nbreak\ttab\r":        "line{line break}break{tab}tab{carriage return}",
+		"\x1b[31mred\u009b0m\x7f":   "{escape}[31mred{U+009B}0m{U+007F}",
+		"nb\u00a0sp\u2009th\u3000w": "nb{no-break space}sp{U+2009}th{U+3000}w",
 		"a\xffb\xc0\x80":            "a{byte FF}b{byte C0}{byte 80}",
-		"soft\u00adhyphen":          "soft{U+00AD}hyphen",
+		"soft\u00adhyphen":          "soft{soft hyphen}hyphen",
 		"p\u0430ypal":               "p{Cyrillic а}ypal",
-		"p\u200b\u0430ypal":         "p{U+200B}{Cyrillic а}ypal",
+		"p\u200b\u0430ypal":         "p{zero-width space}{Cyrillic а}ypal",
 		"мaскa":                     "м{Latin a}ск{Latin a}",
 		"gοοgle":                    "g{Greek ο}{Greek ο}gle",
 		"аррӏе.com":                 "{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}.com",
@@ -62,16 +62,16 @@ func TestVisibleMarks(t *testing.T) {
 		"🏴\U000e0067\U000e0062":     "🏴{U+E0067}{U+E0062}",
 		"\u3164\u2800\u115f":        "{U+3164}{U+2800}{U+115F}",
 		"\ue000\ufffe\ufdd0\ufffc":  "{U+E000}{U+FFFE}{U+FDD0}{U+FFFC}",
-		"a" + strings.Repeat("\u200b", 500) + "b": "a{U+200B ×500}b",
+		"a" + strings.Repeat("\u200b", 500) + "b": "a{zero-width space ×500}b",
 		"z" + strings.Repeat("\u0301", 6):         "z\u0301\u0301\u0301\u0301{U+0301}{U+0301}",
-		"\u2066x\u2069\u200e\u061c":               "{U+2066}x{U+2069}{U+200E}{U+061C}",
-		"👍\u200dx":                                "👍{U+200D}x",
+		"\u2066x\u2069\u200e\u061c":               "{left-to-right isolate}x{end of isolate}{left-to-right mark}{Arabic letter mark}",
+		"👍\u200dx":                                "👍{zero-width joiner}x",
 	} {
 		if got := show(Visible(in)); got != want {
 			t.Errorf("%q\n got %s\nwant %s", in, got, want)
 		}
 	}
-	if got := show(VisibleLines("a\r\n\tb\rc\x00")); got != "a\r\n\tb{U+000D}c{U+0000}" {
+	if got := show(VisibleLines("a\r\n\tb\rc\x00")); got != "a\r\n\tb{carriage return}c{null}" {
 		t.Errorf("lines: %s", got)
 	}
 	if got := Visible("p\u0430y")[1].M; got != "looks like Latin a" {
@@ -80,7 +80,7 @@ func TestVisibleMarks(t *testing.T) {
 }
 
 func TestTerminal(t *testing.T) {
-	if got := Terminal("ok\x1b]8;;http://x\x07\u202e\n\xff"); got != "ok[U+001B]]8;;http://x[U+0007][U+202E][U+000A][byte FF]" {
+	if got := Terminal("ok\x1b]8;;http://x\x07\u202e\n\xff"); got != "ok[escape]]8;;http://x[U+0007][right-to-left override][line break][byte FF]" {
 		t.Error(got)
 	}
 }
@@ -101,7 +101,7 @@ func TestURL(t *testing.T) {
 		"not a url %zz":                       {"not a url %zz", ""},
 		"https://[::1]:8080/":                 {"https://[::1]:8080/", "[::1]:8080"},
 		"https://ｅxample.com":                 {"https://{example.com}", "example.com"},
-		"https://example.com/\u202efdp":       {"https://example.com/{U+202E}fdp", "example.com"},
+		"https://example.com/\u202efdp":       {"https://example.com/{right-to-left override}fdp", "example.com"},
 	} {
 		spans, host := URL(in)
 		if got := show(spans); got != want[0] || host != want[1] {

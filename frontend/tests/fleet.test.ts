@@ -23,21 +23,21 @@ function agent(id: string, more: Partial<FleetAgent> = {}): FleetAgent {
 
 describe('presence', () => {
   it.each<[Presence, string]>([
-    [{ state: 'online', last_seen: now }, 'listening now'], [{ state: 'offline', last_seen: now - 5 * M }, 'last seen 5 m ago'],
-    [{ state: 'offline', last_seen: now - 20_000 }, 'last seen a moment ago'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last seen on 20 Oct'],
-    [{ state: 'unknown' }, 'never seen'],
+    [{ state: 'online', last_seen: now }, 'listened less than 90 s ago'], [{ state: 'online', last_seen: now - 4 * M }, 'listened 4 m ago'], [{ state: 'offline', last_seen: now - 5 * M }, 'last listened 5 m ago'],
+    [{ state: 'offline', last_seen: now - 20_000 }, 'last listened a moment ago'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last listened on 20 Oct'],
+    [{ state: 'unknown' }, 'has never listened'],
   ])('%o → %s', (p, want) => expect(presenceWords(p, now)).toBe(want));
 });
 
 describe('before sending', () => {
   it('says when it will be read', () => {
-    expect(reach(agent('a', { presence: { state: 'online', last_seen: now } }), null, now)).toEqual({ tone: 'here', text: 'Listening now: will read it within a minute.' });
-    expect(reach(agent('a', { presence: { state: 'offline', last_seen: now - 2 * H } }), null, now).text).toBe('Not listening since 2 h: it will read it on its next run.');
-    expect(reach(agent('a'), null, now).text).toMatch(/^Never seen: /);
+    expect(reach(agent('a', { presence: { state: 'online', last_seen: now } }), null, now)).toEqual({ tone: 'here', text: 'Listened a moment ago.' });
+    expect(reach(agent('a', { presence: { state: 'offline', last_seen: now - 2 * H } }), null, now).text).toBe('Has not listened for 2 h: it gets this when it next looks.');
+    expect(reach(agent('a'), null, now).text).toMatch(/^Has never listened: /);
   });
   it('says that a session may end first', () => {
-    expect(reach(agent('a'), session('s'), now).text).toMatch(/Listening now.*bounces/);
-    expect(reach(agent('a'), session('s', { presence: { state: 'offline', last_seen: now - 3 * M } }), now).text).toMatch(/^Not listening since 3 m.*10 m.*bounces/);
+    expect(reach(agent('a'), session('s'), now).text).toMatch(/^Listened a moment ago.*bounces/);
+    expect(reach(agent('a'), session('s', { presence: { state: 'offline', last_seen: now - 3 * M } }), now).text).toMatch(/^Has not listened for 3 m.*10 m.*bounces/);
     expect(reach(agent('a'), session('s', { state: 'expired' }), now).tone).toBe('stopped');
   });
   it('warns about a stopped agent, unless it reads all the same', () => {
@@ -55,15 +55,15 @@ describe('the track of a message', () => {
     ];
     expect(new Set(ends).size).toBe(ends.length);
     expect(ends[3]).toBe('Expired, never delivered');
-    expect(ends[4]).toBe('Bounced, never seen');
-    expect(ends[5]).toBe('Bounced: seen, then its session ended');
+    expect(ends[4]).toBe('Bounced, never delivered');
+    expect(ends[5]).toBe('Bounced: delivered, then its session ended');
   });
   it('says that a delivered one stays delivered when it expires', () => {
     expect(mailSentence({ state: 'delivered', expires_at: now - 1 }, false, now)).toMatch(/has expired/);
     expect(mailSentence({ state: 'delivered', expires_at: now + 1 }, false, now)).not.toMatch(/expired/);
   });
   it('is green only when it is acknowledged', () => {
-    expect((['queued', 'delivered', 'acknowledged', 'bounced', 'expired'] as const).map((state) => mailTone({ state }))).toEqual(['wait', 'info', 'done', 'bad', 'bad']);
+    expect((['queued', 'delivered', 'acknowledged', 'bounced', 'expired'] as const).map((state) => mailTone({ state }))).toEqual(['quiet', 'info', 'done', 'bad', 'bad']);
   });
 });
 

@@ -1,3 +1,5 @@
+import { historyWords } from '../src/lib/historywords';
+import { inWords, objection } from '../src/lib/settingwords';
 import { describe, expect, it, vi } from 'vitest';
 
 vi.mock('../src/lib/reader.svelte', () => ({ reader: {} }));
@@ -92,4 +94,23 @@ it('says how an item ended that was open before the person', () => {
   expect(end({ state: 'expired' })).toBe('Expired while you had it open. Nothing was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'human:jo', value: 'x' } })).toBe('Answered by jo while you had it open. Nothing of yours was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'system:default_on_expire', defaulted: true, value: 'x' } })).toBe('Ended by its deadline while you had it open. Nothing of yours was sent.');
+});
+
+describe('the words of settings', () => {
+  it.each([[59, ''], [60, '1 minute'], [90, '1 minute 30 seconds'], [86_400, '1 day'], [90_000, '1 day 1 hour']])('%d s → %s', (n, want) => expect(inWords(n)).toBe(want));
+  it('makes a sentence of an objection', () => {
+    expect(objection('must be between 1 and 3650')).toBe('Must be between 1 and 3,650.');
+    expect(objection('may not be longer than the presence window (presence.freshness_seconds, 90 s)')).toBe('May not be longer than the presence window (“Counts as listening”, 90 s).');
+  });
+});
+
+describe('the words of a history', () => {
+  const said = (action: string, actor: string, box: 'done' | 'fleet' = 'done') => historyWords({ at: 0, actor, action, note: [{ t: 'N' }] }, { box }, 'human:maria');
+  it('has the words of the receipt', () => {
+    expect(said('delivered-to-agent', 'agent:bot')).toMatchObject({ word: 'Collected', by: 'bot' });
+    expect(said('cancelled', 'agent:bot').word).toBe('Withdrawn');
+    expect(said('cancelled', 'system:undeliverable', 'fleet').word).toBe('Cancelled');
+    expect(said('operator allowed to answer', 'human:maria')).toEqual({ word: 'You allowed yourself to answer', by: '', note: [{ t: 'N' }] });
+    expect(said('operator allowed to answer', 'human:ada').by).toBe('ada');
+  });
 });

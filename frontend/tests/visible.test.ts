@@ -9,18 +9,18 @@ describe('visible', () => {
     expect(visible('')).toEqual([]);
   });
   it('names what hides', () => {
-    expect(show('a\u202Eb')).toBe('a[U+202E]b');
-    expect(show('pass\u200bword')).toBe('pass[U+200B]word');
-    expect(show('a\u200db')).toBe('a[U+200D]b');
+    expect(show('a\u202Eb')).toBe('a[right-to-left override]b');
+    expect(show('pass\u200bword')).toBe('pass[zero-width space]word');
+    expect(show('a\u200db')).toBe('a[zero-width joiner]b');
     expect(show('x\u{E0041}y')).toBe('x[U+E0041]y');
     for (const c of ['\ufe0f', '\u{e0100}', '\u{e0fff}', '\u2065', '\u034f', '\u0378', '\ufff0']) expect(show(`a${c}b`)).toMatch(/^a\[U\+[0-9A-F]+\]b$/);
     expect(show(`a${'\u0301'.repeat(6)}`)).toBe(`a${'\u0301'.repeat(4)}[U+0301][U+0301]`);
-    expect(show('\u001b[31m')).toBe('[U+001B][31m');
-    expect(visible('\u202E')[0]?.m).toBe('U+202E right-to-left override');
+    expect(show('\u001b[31m')).toBe('[escape][31m');
+    expect(visible('\u202E')[0]?.m).toBe('U+202E: right-to-left override');
   });
   it('keeps lines where lines may be', () => {
     expect(show('a\nb\tc', true)).toBe('a\nb\tc');
-    expect(show('a\nb')).toBe('a[U+000A]b');
-    expect(show('a\rb', true)).toBe('a[U+000D]b');
+    expect(show('a\nb')).toBe('a[line break]b');
+    expect(show('a\rb', true)).toBe('a[carriage return]b');
   });
 });

@@ -6,6 +6,7 @@ import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
 import { plain } from './format';
+import { focusField } from './formfocus';
 import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
@@ -127,7 +128,7 @@ function said(id: string, archived: boolean): void {
   ui.toast(archived ? 'Put away in the archive.' : 'Back from the archive.', 'plain', { label: 'Undo', run: () => void mark(id, { archived: !archived }).then(() => inbox.reload()) });
 }
 
-/** The choices as their number keys see them. A task has one: complete. */
+/** The choices as their number keys see them. In a task the numbers tick its steps. */
 export function choices(d: Detail): Option[] {
   if (!d.request || d.request.mode === 'input' || !d.request.allow_respond) return [];
   if (d.request.options?.length) return d.request.options;
@@ -150,7 +151,7 @@ function chooseByKey(n: number): void {
   if (!d || !reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
   if (!reader.ready) return;
   if (d.action) {
-    if (n === 1) decisions.sender?.send();
+    if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
     return;
   }
   const option = choices(d)[n - 1];
@@ -170,8 +171,16 @@ export function canEdit(d: Detail, editor: Editor): boolean {
   return d.kind !== 'notice';
 }
 
+/** Into the form of the item on show, if it has one. */
+function fill(): boolean {
+  if (!focusField()) return false;
+  ui.pane = 'item';
+  return true;
+}
+
 export function edit(editor: Editor): void {
   const d = reader.detail;
+  if (editor === 'answer' && d?.request?.mode === 'input' && reader.ready && shown()) { fill(); return; }
   if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
   const draft = drafts.of(d.id);
   if (editor === 'decline' && draft.editor === 'decline') return decline(d);
@@ -221,6 +230,7 @@ export function openItem(): void {
   const first = inbox.rows[0];
   if (inbox.selectedId === null && first) reader.open(first.id, true); // it may have come this moment: no decision right behind
   if (inbox.selectedId === null) return;
+  if (document.activeElement?.closest('[data-reading]') && reader.ready && fill()) return; // Enter once more
   ui.pane = 'item';
   focusItem();
 }

@@ -25,8 +25,8 @@ class Decisions {
   held = $state<Held[]>([]);
   /** What the hub said against the last attempt, per item. */
   problem = $state<{ id: string; at: Problem } | null>(null);
-  /** The open editor's way to send, for the key. */
-  sender: { id: string; send: () => void } | null = null;
+  /** The open editor's way to send, and a task's to tick its n-th step, for the keys. */
+  sender: { id: string; send: () => void; tick?: (n: number) => void } | null = null;
 
   /** Decides item `id`, if it is the one on show and open. `said` is what the person did, in words; `what`
    *  is the choice alone. */

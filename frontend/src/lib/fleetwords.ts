@@ -1,5 +1,5 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
-import { age, left, moment, plain } from './format';
+import { age, count, left, moment, plain, plural } from './format';
 import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
 export const isLive = (s: Session): boolean => s.state === 'active';
@@ -9,15 +9,27 @@ export const endedSessions = (a: FleetAgent): Session[] => a.sessions.filter((s)
 /** All that waits for an agent: for itself, and for each of its live sessions. */
 export const waitingFor = (a: FleetAgent): number => liveSessions(a).reduce((n, s) => n + s.entries_waiting, a.entries_waiting);
 
+/** The same in words, with how much of it is for which. */
+export function waitingWords(a: FleetAgent): string {
+  const all = waitingFor(a);
+  const said = `${plural(all, 'message waits', 'messages wait')} for it`;
+  const sessions = liveSessions(a).filter((s) => s.entries_waiting > 0);
+  if (sessions.length === 0) return said;
+  const parts = sessions.length <= 2 ? sessions.map((s) => `${count(s.entries_waiting)} for “${plain(sessionName(s))}” alone`) : [`${count(all - a.entries_waiting)} for single sessions`];
+  return `${said}: ${[...(a.entries_waiting > 0 ? [`${count(a.entries_waiting)} for any session`] : []), ...parts].join(', ')}`;
+}
+
 function ago(at: number, now: number): string {
   const a = age(at, now);
   if (a === 'now') return 'a moment ago';
   return /\d (m|h|d)$/.test(a) ? `${a} ago` : `on ${a}`;
 }
 
+/** Only an agent that collects its messages is ever heard of so: one that only posts has never listened, and that is all that is known. */
 export function presenceWords(p: Presence, now: number): string {
-  if (p.state === 'online') return 'listening now';
-  return p.state === 'unknown' || !p.last_seen ? 'never seen' : `last seen ${ago(p.last_seen, now)}`;
+  if (p.state === 'unknown' || !p.last_seen) return 'has never listened';
+  if (p.state !== 'online') return `last listened ${ago(p.last_seen, now)}`;
+  return now - p.last_seen < 90_000 ? 'listened less than 90 s ago' : `listened ${ago(p.last_seen, now)}`;
 }
 
 export function endWords(s: Session): string {
@@ -37,61 +49,64 @@ export function splitAddress(to: string): { agent: string; session: string | nul
 
 export type Tone = 'here' | 'away' | 'stopped';
 
-/** Before sending: when the message will be read, as far as the hub can know. */
+/** Before sending: whether anybody was there to get it, as far as the hub knows. Nothing here promises that it is read. */
 export function reach(a: FleetAgent, s: Session | null, now: number): { tone: Tone; text: string } {
   if (s) {
-    if (!isLive(s)) return { tone: 'stopped', text: 'This session has ended: it reads nothing more.' };
+    if (!isLive(s)) return { tone: 'stopped', text: 'This session has ended: it gets nothing more.' };
     const bounces = 'If the session ends first, the message bounces.';
-    if (s.presence.state === 'online') return { tone: 'here', text: `Listening now: this session will read it within a minute. ${bounces}` };
-    return { tone: 'away', text: `Not listening${since(s.presence, now)}: this session will read it if it comes back within ${left(s.lease_end, now)}. ${bounces}` };
+    if (s.presence.state === 'online') return { tone: 'here', text: `${listened(s.presence, now)}. ${bounces}` };
+    return { tone: 'away', text: `${silent(s.presence, now)}: this session gets it if it looks before its lease ends, in ${left(s.lease_end, now)}. ${bounces}` };
   }
   if (a.stopped && a.presence.state !== 'online') {
-    return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: it can open no session until you resume it, and may not read this before.` };
+    return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: it can open no session until you resume it, and may not get this before.` };
   }
   switch (a.presence.state) {
-    case 'online': return { tone: 'here', text: 'Listening now: will read it within a minute.' };
-    case 'offline': return { tone: 'away', text: `Not listening${since(a.presence, now)}: it will read it on its next run.` };
-    default: return { tone: 'away', text: 'Never seen: it has not connected yet. It will read it when it first does.' };
+    case 'online': return { tone: 'here', text: `${listened(a.presence, now)}.` };
+    case 'offline': return { tone: 'away', text: `${silent(a.presence, now)}: it gets this when it next looks.` };
+    default: return { tone: 'away', text: 'Has never listened: it gets this if it ever looks.' };
   }
 }
 
-function since(p: Presence, now: number): string {
-  if (!p.last_seen) return '';
+const listened = (p: Presence, now: number): string => `Listened ${ago(p.last_seen ?? now, now)}`;
+
+function silent(p: Presence, now: number): string {
+  if (!p.last_seen) return 'Has never listened';
   const a = age(p.last_seen, now);
-  return a === 'now' ? ' any more' : ` since ${a}`;
+  if (a === 'now') return 'Does not listen any more';
+  return `Has not listened ${/\d (m|h|d)$/.test(a) ? 'for' : 'since'} ${a}`;
 }
 
 export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; expires_at?: number }
-export type MailTone = 'wait' | 'info' | 'done' | 'bad';
+export type MailTone = 'quiet' | 'info' | 'done' | 'bad';
 
-export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'wait');
+export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'quiet');
 
 /** The state in the fewest words that cannot be taken for another one. */
 export function mailWord(m: Mail, session: boolean): string {
   switch (m.state) {
-    case 'queued': return 'Queued, not read yet';
+    case 'queued': return 'Queued, not delivered yet';
     case 'delivered': return 'Delivered, not acknowledged';
     case 'acknowledged': return 'Acknowledged';
     case 'expired': return 'Expired, never delivered';
     case 'bounced':
-      if (m.prior !== 'delivered') return 'Bounced, never seen';
-      return session ? 'Bounced: seen, then its session ended' : 'Bounced: seen, never acknowledged';
+      if (m.prior !== 'delivered') return 'Bounced, never delivered';
+      return session ? 'Bounced: delivered, then its session ended' : 'Bounced: delivered, never acknowledged';
   }
 }
 
 /** The same as a sentence that says what it means. */
 export function mailSentence(m: Mail, session: boolean, now: number): string {
   switch (m.state) {
-    case 'queued': return session ? 'It waits for that one session to read it.' : 'It waits for the agent to read it.';
+    case 'queued': return session ? 'It waits for that one session to collect it.' : 'It waits for the agent to collect it.';
     case 'delivered':
-      if (m.expires_at && m.expires_at <= now) return 'The agent has read it and never acknowledged it. It has expired and is not shown to the agent again.';
-      return 'The agent has read it. It has not said that it took it in.';
-    case 'acknowledged': return 'The agent has read it and confirmed it.';
+      if (m.expires_at && m.expires_at <= now) return 'It reached the agent, which never acknowledged it. It has expired and is not shown to the agent again.';
+      return 'It reached the agent, which has not said that it took it in.';
+    case 'acknowledged': return 'The agent has confirmed that it took it in.';
     case 'expired': return 'The agent did not collect it in time, and will never see it.';
     case 'bounced':
-      if (m.prior !== 'delivered') return 'The session ended before it read this. Nobody has seen it.';
-      return session ? 'The session read it, then ended without acknowledging it. It may have acted on it or not.'
-        : 'The agent read it and never acknowledged it; the hub has given up. It may have acted on it or not.';
+      if (m.prior !== 'delivered') return 'The session ended before it collected this. Nobody has seen it.';
+      return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
+        : 'It reached the agent, which never acknowledged it; the hub has given up. It may have acted on it or not.';
   }
 }
 

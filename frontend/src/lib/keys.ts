@@ -34,11 +34,11 @@ export const commands: readonly Command[] = [
   { id: 'search', group: 'Move', label: 'Search', keys: ['/'] },
   { id: 'message', group: 'Move', label: 'New message to an agent', keys: ['n'] },
 
-  { id: 'choose', group: 'Decide', label: 'Answer with that choice', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
-  { id: 'write', group: 'Decide', label: 'Write another answer', keys: ['w'] },
+  { id: 'choose', group: 'Decide', label: 'Answer with that choice, tick that step', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
+  { id: 'write', group: 'Decide', label: 'Write another answer, fill in the form', keys: ['w'] },
   { id: 'comment', group: 'Decide', label: 'Add a comment', keys: ['c'] },
   { id: 'decline', group: 'Decide', label: 'Decline, or dismiss a task', keys: ['d'] },
-  { id: 'send', group: 'Decide', label: 'Send what is written', keys: ['Mod+Enter'], whileTyping: true, noPalette: true },
+  { id: 'send', group: 'Decide', label: 'Send what is written, complete a task', keys: ['Mod+Enter'], whileTyping: true, noPalette: true },
   { id: 'undo', group: 'Decide', label: 'Take back the last decision, while it is not sent yet', keys: ['Mod+z'] },
 
   { id: 'star', group: 'Item', label: 'Star this item', keys: ['s'] },

@@ -19,22 +19,48 @@ export const settingGroups: readonly SettingGroup[] = [
   { title: 'Between agents', about: 'Off: agents cannot write to each other through this hub. They still reach you, and you them.', settings: [
     { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'On: agents may address each other here, where the receiver allows the sender. You can read all of it under Between agents.' },
   ] },
-  { title: 'Presence', about: 'Whether an agent is shown as listening: it is while it was heard of lately.', settings: [
-    { key: 'presence.freshness_seconds', label: 'Counts as listening', about: 'For so long after it was last heard of.', unit: 'seconds' },
+  { title: 'Presence', about: 'An agent listens when it collects its messages. One that only asks and never collects has never listened.', settings: [
+    { key: 'presence.freshness_seconds', label: 'Counts as listening', about: 'Time after it last collected its messages.', unit: 'seconds' },
   ] },
   { title: 'Sessions', about: 'A session is one run of an agent with an address of its own. It lives on a lease that the agent renews by showing itself; when the lease runs out, what was still on its way to the session bounces.', settings: [
     { key: 'sessions.min_ttl_seconds', label: 'Shortest lease', about: 'A session that asks for less gets this.', unit: 'seconds' },
     { key: 'sessions.max_ttl_seconds', label: 'Longest lease', about: 'A session that asks for more gets this.', unit: 'seconds' },
     { key: 'sessions.max_live_per_agent', label: 'Live sessions', about: 'The most that one agent may have at the same time.', unit: 'sessions' },
-    { key: 'sessions.terminal_retention_seconds', label: 'Remember ended sessions', about: 'For so long it is shown how a session ended.', unit: 'seconds' },
+    { key: 'sessions.terminal_retention_seconds', label: 'Remember ended sessions', about: 'Time for which it is shown how a session ended.', unit: 'seconds' },
     { key: 'sessions.agent_list_visibility', label: 'Agents see each other', about: 'On: every agent may list the sessions of all others. Off: each sees only its own.' },
   ] },
   { title: 'Mailboxes', about: 'What you and other agents write to an agent waits in its mailbox until the agent collects and acknowledges it.', settings: [
-    { key: 'inbound.visibility_timeout_seconds', label: 'Offer again', about: 'What was collected and not acknowledged within this is offered once more.', unit: 'seconds' },
+    { key: 'inbound.visibility_timeout_seconds', label: 'Offer again', about: 'What was collected and not acknowledged within this time is offered once more.', unit: 'seconds' },
     { key: 'inbound.max_batch', label: 'At once', about: 'The most that is handed out in one go.', unit: 'messages' },
     { key: 'inbound.stream_max_hold_seconds', label: 'Longest stream', about: 'After this an agent that follows its mailbox must connect again.', unit: 'seconds' },
   ] },
 ];
+
+const number = new Intl.NumberFormat('en-US');
+const PARTS: readonly [number, string][] = [[86_400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']];
+
+/** Seconds as a person says them: 86400 → "1 day", 90 → "1 minute 30 seconds"; '' where seconds say it already. */
+export function inWords(seconds: number): string {
+  if (!Number.isInteger(seconds) || seconds < 60) return '';
+  const said: string[] = [];
+  let rest = seconds;
+  for (const [size, name] of PARTS) {
+    const n = Math.floor(rest / size);
+    rest -= n * size;
+    if (n > 0) said.push(`${n} ${name}${n === 1 ? '' : 's'}`);
+  }
+  return said.join(' ');
+}
+
+const labels = new Map(settingGroups.flatMap((g) => g.settings.map((s) => [s.key, s.label])));
+
+/** What the hub has against a value, as a sentence: settings by their names, thousands with separators. */
+export function objection(message: string): string {
+  const said = message.replaceAll(/\b[a-z_]+(?:\.[a-z_]+)+\b/g, (key) => (labels.has(key) ? `“${labels.get(key)}”` : key))
+    .replaceAll(/\b\d{4,}\b/g, (n) => number.format(Number(n)));
+  const first = said.charAt(0).toUpperCase() + said.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}
 
 const known = new Set(settingGroups.flatMap((g) => g.settings.map((s) => s.key)));
 

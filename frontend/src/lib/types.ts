@@ -81,8 +81,10 @@ export interface Detail extends Row {
   /** Whether the operator may decide it now; `reason` says why not, in words; `fix` names the deliberate act that would help. */
   answerable: { ok: boolean; reason?: string; fix?: 'allow_operator' };
   allowed_resolvers?: string[] | null;
-  /** What happens if nobody decides: a sentence without the time ("becomes Hold for review", "expires without an answer"). */
+  /** What happens if nobody decides, to go on after "If nobody answers by …,": "the answer is “Hold for review”", "it expires without an answer". */
   on_expire?: string;
+  /** Set where the default answer has a label: what is chosen then. */
+  default_label?: Text;
   outcome?: Outcome;
   push?: Push; track?: Track;
   history: HistoryEntry[];

@@ -38,7 +38,7 @@ export function visible(s: string, lines = false): Text {
     run = '';
     const code = c.codePointAt(0) ?? 0;
     const point = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;
-    out.push({ t: point, m: `${point} ${names[code] ?? (hidden.test(c) ? 'a character that does not show' : 'one combining mark too many')}` });
+    out.push({ t: names[code] ?? point, m: `${point}: ${names[code] ?? (hidden.test(c) ? 'a character that does not show' : 'one combining mark too many')}` });
   });
   if (run) out.push({ t: run });
   return out;

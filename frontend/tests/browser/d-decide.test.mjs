@@ -127,6 +127,21 @@ test('every kind of field: choices, lists, JSON, dates, numbers, long text', asy
   assert.deepEqual((await answered(agent, id)).value, { region: 'region-4', ratio: 0.25, when: '2026-01-31', notes: 'two\nlines', sure: false, mail: 'a@example.org' });
 });
 
+test('w and Enter lead into a form, which says what is below its edge', async ({ agent, page, p }) => {
+  const properties = Object.fromEntries(Array.from({ length: 14 }, (_, i) => [`f${i}`, { type: 'string', title: `Field ${i}`, ...(i === 0 ? { default: 'set' } : {}) }]));
+  const id = await agent.ask('Long form?', { request: { mode: 'input', schema: { type: 'object', properties } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /\d+ more fields/);
+  const on = () => p.evaluate(() => document.activeElement?.id ?? '');
+  await page.keys('w');
+  assert.equal(await on(), `${id}-f1`);
+  await page.keys('Escape');
+  await until('the reading pane', () => p.evaluate(() => document.activeElement?.closest('[data-reading]') !== null), (x) => x);
+  await page.keys('Enter');
+  assert.equal(await on(), `${id}-f1`);
+});
+
 test('confirm: approve and deny', async ({ agent, page }) => {
   const [a, b] = [await agent.ask('A?', { request: { mode: 'confirm' } }), await agent.ask('B?', { request: { mode: 'confirm' } })];
   await page.row(b).waitFor();
@@ -149,13 +164,15 @@ test('a task is completed with its checklist, or all the same, or dismissed', as
   await p.click('text=Old key revoked');
   await page.says('[data-decision]', /3 of 3 done/);
   await page.keys('1');
+  await page.says('[data-decision]', /2 of 3 done/);
+  await page.keys('1', 'Control+Enter');
   const done = await until('it', () => agent.answer(a), (x) => x.status === 'completed');
   assert.deepEqual(done.checklist.map((x) => x.done), [true, true, true]);
   await page.shown(b);
-  await page.keys('1');
+  await page.keys('Control+Enter');
   await page.says('[data-decision]', /2 of 3 not ticked/);
   assert.equal(await status(agent, b), 'open');
-  await page.keys('1');
+  await page.keys('Control+Enter');
   const some = await until('it', () => agent.answer(b), (x) => x.status === 'completed');
   assert.deepEqual(some.checklist.map((x) => [x.text, x.done]), [['Public half published', false], ['Old key revoked', false], ['Logged', true]]);
   await page.shown(c);
@@ -223,12 +240,12 @@ test('what happens at the deadline is said before, and seen when it happens', as
   const later = await agent.ask('Later?', { expires_at: minutes(30) });
   await page.row(later).waitFor();
   await page.open(later);
-  await page.says('[data-decision]', /If nobody answers by .* → expires without an answer/);
+  await page.says('[data-decision]', /If nobody answers by .*, it expires without an answer/);
   await page.open(soon);
-  await page.says('[data-decision]', /If nobody answers by .* → becomes Hold for review/);
+  await page.says('[data-decision]', /If nobody answers by .*, the answer is Hold for review/);
   await page.says('[data-decision]', /0:0\d/);
   await page.says(`[data-id="${soon}"]`, /0:0\d/);
-  await page.says('[data-decision]', /Expired: Hold for review\s+nobody decided/);
+  await page.says('[data-decision]', /Nobody answered in time. The agent gets Hold for review/);
   assert.equal(await p.locator('[data-decision] li button').count(), 0);
   const a = await agent.answer(soon);
   assert.equal(a.value, 'hold');
@@ -247,7 +264,7 @@ test('who waits now is shown, and that it left', { timeout: 20_000 }, async ({ h
   const id = await agent.ask('Wait for me?');
   await page.row(id).waitFor();
   await page.open(id);
-  await page.says('[data-item-pane]', /gone; will read the answer later/);
+  await page.says('[data-item-pane]', /not waiting; can collect the answer later/);
   const wait = fetch(`${hub.url}/v1/messages/${id}?wait=20`, { headers: { Authorization: `Bearer ${agent.token}` } });
   await page.says('[data-item-pane]', /waiting now/);
   await page.keys('1');

@@ -84,7 +84,7 @@ test('writing to an agent, and seeing how far it got', async ({ agent, page, p }
   await dialog.getByLabel(/title|subject/i).fill('Please stop the deploy');
   await p.keyboard.press('Control+Enter');
   await until('the message', () => agent.drain(), (entries) => entries.includes('Please stop the deploy'));
-  await page.says('dialog', /The agent has read it/);
+  await page.says('dialog', /It reached the agent/);
   await page.keys('Escape');
   await page.keys('g', 'm');
   await page.says('main', /Please stop the deploy/);
@@ -114,7 +114,7 @@ test('settings go there and back, errors beside them', { hash: '#/settings', ref
   assert.equal((await get()).retention_days, 30);
   await keep.fill('many');
   await keep.press('Enter');
-  await page.says('.row', /Write a number/);
+  await page.says('.row', /Must be a whole number/);
   await keep.fill('45');
   await keep.press('Enter');
   await until('the change', get, (s) => s.retention_days === 45);

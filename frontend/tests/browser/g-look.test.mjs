@@ -13,7 +13,7 @@ const views = {
   'question, declining': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); await page.keys('d'); },
   form: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.form); },
   'form, wrong': async ({ page, p, given }) => { await page.keys('g', 'n'); await page.open(given.form); await p.click('text=Send the answer'); },
-  task: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.task); await page.keys('1'); },
+  task: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.task); await page.keys('Control+Enter'); },
   waiting: async ({ page, given }) => { await page.keys('g', 'w'); await page.open(given.unlisted); },
   notices: async ({ page, given }) => { await page.keys('g', 't'); await page.open(given.notice); },
   'done, a callback that failed': async ({ page, p, given }) => { await page.keys('g', 'd'); await page.open(given.failed); await p.click('[data-decision] summary'); },
