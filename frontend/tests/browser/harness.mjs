@@ -67,10 +67,10 @@ export class Page {
     else await this.live();
   }
 
-  /** Goes to an address inside the page, as a reload there would. */
+  /** Goes to an address inside the page, afresh. */
   async at(hash) {
+    await this.p.goto('about:blank');
     await this.p.goto(`${this.hub.url}/${hash}`);
-    await this.p.reload();
     await this.live();
   }
 
