@@ -217,3 +217,13 @@ test('two pages of one person agree', async ({ hub, agent, page }) => {
     await other.context.close();
   }
 });
+
+test('a link put into the address of the open page is followed', async ({ agent, page, p }) => {
+  const [a, b] = [await agent.ask('A'), await agent.ask('B')];
+  await page.row(b).waitFor();
+  await page.open(a);
+  await p.evaluate((x) => { location.hash = `#/needs/${x}`; }, b);
+  await page.shown(b);
+  await p.evaluate(() => { location.hash = '#/settings'; });
+  await page.says('h1', /^Settings$/);
+});

@@ -52,7 +52,7 @@ export class Page {
     page.problems = [];
     page.context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: motion, contrast, deviceScaleFactor: scale, permissions: ['clipboard-read', 'clipboard-write'] });
     const p = page.p = await page.context.newPage();
-    p.setDefaultTimeout(5000);
+    p.setDefaultTimeout(8000);
     p.on('console', (m) => { if (['error', 'warning'].includes(m.type())) page.problems.push(`console: ${m.text()}`); });
     p.on('pageerror', (e) => page.problems.push(`error: ${e.stack ?? e}`));
     p.on('request', (r) => { if (!r.url().startsWith(hub.url) && !r.url().startsWith('data:') && !r.url().startsWith('about:')) page.problems.push(`left the hub: ${r.url()}`); });
@@ -67,10 +67,10 @@ export class Page {
     else await this.live();
   }
 
-  /** Goes to an address inside the page, as a reload there would. */
+  /** Goes to an address inside the page, afresh. */
   async at(hash) {
+    await this.p.goto('about:blank');
     await this.p.goto(`${this.hub.url}/${hash}`);
-    await this.p.reload();
     await this.live();
   }
 
@@ -139,7 +139,7 @@ export class Page {
 }
 
 /** Waits until a call of `get` satisfies `ok`, and returns what it gave. */
-export async function until(what, get, ok = Boolean, ms = 5000) {
+export async function until(what, get, ok = Boolean, ms = 8000) {
   const end = Date.now() + ms;
   for (;;) {
     const got = await get();
