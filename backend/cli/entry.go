@@ -186,7 +186,7 @@ func (r *reader) printEntry(e client.Entry) error {
 		if err := json.Unmarshal(e.Object, &b); err != nil {
 			return err
 		}
-		r.app.tell("  %s bounced: it was %s", b.InReplyTo, map[string]string{"queued": "never seen", "delivered": "seen, and not acknowledged"}[b.Prior])
+		r.app.tell("  %s bounced: it was %s", b.InReplyTo, map[string]string{"queued": "never collected", "delivered": "collected, and not acknowledged"}[b.Prior])
 	default:
 		var m message
 		if err := json.Unmarshal(e.Object, &m); err != nil {

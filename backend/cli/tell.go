@@ -30,7 +30,7 @@ agent last listened: it gets it when it next looks. With --session only that ses
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).
 
-Exit codes: 0 acknowledged (without --wait: sent), 11 its time ended without a word, seen or not, 12 bounced: the
+Exit codes: 0 acknowledged (without --wait: sent), 11 its time ended without a word, collected or not, 12 bounced: the
 session it was for is gone, 13 still waiting when --timeout ended, 130 interrupted (the directive stays), 2 bad usage,
 1 any other failure.`,
 		Example: "  deskbell tell deploybot \"Pause deploys\" --body \"We are mid-incident.\" --priority urgent\n" +
@@ -186,11 +186,11 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		a.say("%s: it was collected, and its time ended without a word", id)
 		return &exit{code: exitExpired}
 	case state == "bounced":
-		seen := "it was never collected"
+		collected := "it was never collected"
 		if d.Delivery.Prior == "delivered" {
-			seen = "it was collected, and nobody said a word"
+			collected = "it was collected, and nobody said a word"
 		}
-		a.say("%s: bounced: whoever it was for is gone; %s", id, seen)
+		a.say("%s: bounced: whoever it was for is gone; %s", id, collected)
 		return &exit{code: exitCancelled}
 	}
 	return fmt.Errorf("%s ended in a way this version does not know: %s", id, d.Delivery.State)

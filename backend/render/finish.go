@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -16,6 +17,7 @@ type finisher struct {
 	pieces []piece // of the block being read
 	href   string  // of the open link
 	link   int     // where its pieces start; -1 outside links
+	marks  int     // written so far
 }
 
 // piece is either markup, written as it is, or text.
@@ -122,6 +124,17 @@ func sameAddress(a, b string) bool {
 	return errA == nil && errB == nil && a == b
 }
 
+// maxMarks bounds the labelled marks of one document: text of nothing else would be tens of thousands of elements.
+const maxMarks = 2_000
+
+func (f *finisher) writeMark(m mark) {
+	if f.marks++; f.marks > maxMarks {
+		f.out.WriteRune(utf8.RuneError)
+		return
+	}
+	f.out.WriteString(`<span class="mark" title="` + html.EscapeString(m.why) + `">` + html.EscapeString(m.label) + `</span>`)
+}
+
 // flush writes the block read so far, with its marks.
 func (f *finisher) flush() {
 	var whole strings.Builder
@@ -142,7 +155,7 @@ func (f *finisher) flush() {
 			if m.start >= pos { // its first part: a mark may begin in one piece and end in another
 				skip := m.start - pos
 				f.out.WriteString(html.EscapeString(rest[:skip]))
-				f.out.WriteString(`<span class="mark" title="` + html.EscapeString(m.why) + `">` + html.EscapeString(m.label) + `</span>`)
+				f.writeMark(m)
 				rest, pos = rest[skip:], m.start
 			}
 			skip := min(m.end, end) - pos

@@ -87,3 +87,14 @@ func TestHostileInputIsQuick(t *testing.T) {
 		t.Run(name, func(t *testing.T) { safe(t, out) })
 	}
 }
+
+// Text made of marks alone stays a page that can be shown, and still hides nothing.
+func TestMarksAreBounded(t *testing.T) {
+	out := HTML(strings.Repeat("\u200b\u2060", 10_000))
+	if n := strings.Count(out, "<span"); n != maxMarks {
+		t.Errorf("%d marks", n)
+	}
+	if n := strings.Count(out, "\ufffd"); n != 20_000-maxMarks {
+		t.Errorf("%d characters stand for the others", n)
+	}
+}
