@@ -163,20 +163,13 @@ func (s *Store) HostsAwaiting(ctx context.Context) (map[string][]string, error) 
 }
 
 // FailedItems returns how many items in Done have an answer that could not be delivered. What was archived is not counted.
-func (s *Store) FailedItems(ctx context.Context) (int, error) {
-	rows, err := s.query(ctx, `SELECT count(*) FROM owed CROSS JOIN items ON items.n = owed.item
+func (s *Store) FailedItems(ctx context.Context) (n int, err error) {
+	st, err := s.stmt(ctx, `SELECT count(*) FROM owed CROSS JOIN items ON items.n = owed.item
 		WHERE owed.state IN ('gave_up', 'refused') AND items.box = 'done'`)
 	if err != nil {
 		return 0, err
 	}
-	defer rows.Close()
-	n := 0
-	for rows.Next() {
-		if err := rows.Scan(&n); err != nil {
-			return 0, err
-		}
-	}
-	return n, rows.Err()
+	return n, st.QueryRowContext(ctx).Scan(&n)
 }
 
 // OwedCounts returns how many pushes stand in each state.

@@ -77,6 +77,7 @@ CREATE TABLE owed (
 ) STRICT;
 CREATE INDEX owed_due ON owed (next_at) WHERE state = 'pending';
 CREATE INDEX owed_waiting ON owed (agent, host) WHERE state = 'waiting_approval';
+CREATE INDEX owed_failed ON owed (item) WHERE state IN ('gave_up', 'refused');
 
 CREATE TABLE attempts (
   owed    INTEGER NOT NULL REFERENCES owed (id) ON DELETE CASCADE,
