@@ -16,12 +16,12 @@ import (
 var _ inbox.Store = (*Store)(nil)
 
 const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, items.state, items.agent, items.title, items.priority,
-	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.original,
+	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.bulk, items.original,
 	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
 	items.archived, items.snoozed_until, items.pending`
 
-// briefColumns is the same without what a row of a list does not show: the original and the reply.
-var briefColumns = strings.NewReplacer("items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
+// briefColumns is the same without what a row of a list does not show: body, context, the original and the reply.
+var briefColumns = strings.NewReplacer("items.bulk", "NULL AS bulk", "items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
 
 // scanner is a row of either kind.
 type scanner interface{ Scan(...any) error }
@@ -31,21 +31,22 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	var (
 		kind, state, track                            string
 		content                                       []byte
-		outcome, trackDetail, mailbox, pending        sql.NullString
+		outcome, trackDetail, mailbox, pending, large sql.NullString
 		received, expires, changed, snoozed, priority int64
 	)
 	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
-		&received, &expires, &changed, &content, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
+		&received, &expires, &changed, &content, &large, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
 		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending)
 	if err != nil {
 		return it, 0, err
 	}
 	it.Kind, it.State, it.Priority = inbox.Kind(kind), inbox.State(state), inbox.Priority(priority)
 	it.ReceivedAt, it.ExpiresAt, it.ChangedAt, it.Marks.SnoozedUntil = at(received), at(expires), at(changed), at(snoozed)
+	var b bulk
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{content, &it.Content}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}} {
+	}{{content, &it.Content}, {[]byte(large.String), &b}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}} {
 		if len(part.text) == 0 {
 			continue
 		}
@@ -53,8 +54,25 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 			return it, 0, fmt.Errorf("stored item %s: %w", it.ID, err)
 		}
 	}
+	it.Content.Body, it.Content.Context = b.Body, b.Context
 	it.Track.State = inbox.TrackState(track)
 	return it, n, nil
+}
+
+// bulk is the part of an item's content that only its reader needs.
+type bulk struct {
+	Body    string       `json:"body,omitempty"`
+	Context []inbox.Part `json:"context,omitempty"`
+}
+
+// split takes the bulk out of the content, each as it is stored.
+func split(c inbox.Content) (rest, large sql.NullString, err error) {
+	if large, err = jsonOrNull(bulk{c.Body, c.Context}, c.Body != "" || len(c.Context) > 0); err != nil {
+		return rest, large, err
+	}
+	c.Body, c.Context = "", nil
+	rest, err = jsonOrNull(c, true)
+	return rest, large, err
 }
 
 // endedAt orders what is done, newest first.
@@ -111,7 +129,7 @@ func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, er
 			return it, nil, false, err
 		}
 	}
-	content, err := json.Marshal(it.Content)
+	content, large, err := split(it.Content)
 	if err != nil {
 		return it, nil, false, fmt.Errorf("item: %w", err)
 	}
@@ -126,11 +144,11 @@ func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, er
 	}
 	it.Rev = t.nextRev()
 	n, err := t.insert(`INSERT INTO items (id, rev, protocol, kind, state, box, agent, title, priority, for_operator,
-			received_at, expires_at, ended_at, changed_at, due_at, idem_key, digest, content, original, track, mailbox, is_read, starred, archived, snoozed_until)
-		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?,0,0,0,0)`,
+			received_at, expires_at, ended_at, changed_at, due_at, idem_key, digest, content, bulk, original, track, mailbox, is_read, starred, archived, snoozed_until)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?,0,0,0,0)`,
 		it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), it.Box(), it.Agent, it.Title, int(it.Priority), it.ForOperator,
 		ms(it.ReceivedAt), ms(it.ExpiresAt), endedAt(it), ms(it.ChangedAt), t.due(dueAt(it)),
-		sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, string(content), it.Original, mailbox)
+		sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, content, large, it.Original, mailbox)
 	if err != nil {
 		return it, nil, false, err
 	}

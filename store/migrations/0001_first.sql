@@ -19,7 +19,6 @@ CREATE TABLE items (
   idem_key     TEXT,
   digest       BLOB,
   content      TEXT NOT NULL,
-  original     BLOB NOT NULL,
   outcome      TEXT,
   response     BLOB,
   track        TEXT NOT NULL,            -- '', delivered-to-agent, acknowledged, expired
@@ -29,7 +28,9 @@ CREATE TABLE items (
   starred      INTEGER NOT NULL,
   archived     INTEGER NOT NULL,
   snoozed_until INTEGER NOT NULL,
-  pending      TEXT                      -- a decision kept back for its undo time
+  pending      TEXT,                     -- a decision kept back for its undo time
+  bulk         TEXT,                     -- the body and the context. What can be large comes last: a list never reads it
+  original     BLOB NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX items_key    ON items (agent, idem_key, protocol) WHERE idem_key IS NOT NULL;
