@@ -28,6 +28,8 @@ class Desk {
   private flushTimer: ReturnType<typeof setTimeout> | undefined;
   private flushedAt = 0;
   private readonly told = new Set<string>();
+  /** How many failed answers the person knows of. */
+  private failedKnown: number | undefined;
   private pending = { items: new Set<string>(), topics: new Set<string>(), whole: false };
 
   get offline(): boolean {
@@ -66,6 +68,7 @@ class Desk {
     this.close = null;
     try {
       this.accept(await api.state());
+      this.failedKnown ??= this.state?.counts.failed ?? 0;
     } catch (e) {
       if (e instanceof Refused && e.status === 401) {
         this.phase = 'signin';
@@ -126,8 +129,7 @@ class Desk {
     this.pending = { items: new Set(), topics: new Set(), whole: false };
     if (topics.has('agents')) this.agentsRev++;
     if (topics.has('settings')) this.settingsRev++;
-    const failed = this.state?.counts.failed ?? 0;
-    const work: Promise<unknown>[] = [this.refreshState().then(() => { if ((this.state?.counts.failed ?? 0) > failed) return this.tellFailed([...items]); })];
+    const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
       const id = inbox.selectedId;
@@ -136,15 +138,24 @@ class Desk {
     await Promise.all(work);
   }
 
-  /** Says which answer did not arrive: it was decided, left the list, and nobody would look again. */
-  private async tellFailed(ids: string[]): Promise<void> {
+  /** What was told is known; what was counted by a refresh for another reason is not yet. */
+  private async compareFailed(ids: string[]): Promise<void> {
+    const now = this.state?.counts.failed ?? 0;
+    const known = this.failedKnown ?? 0;
+    if (now <= known) this.failedKnown = now;
+    else this.failedKnown = known + await this.tellFailed(ids);
+  }
+
+  /** Says which answers did not arrive, and returns how many: they were decided, left the list, and nobody would look again. */
+  private async tellFailed(ids: string[]): Promise<number> {
     const seen = await Promise.all(ids.slice(0, 20).map((id) => api.item(id).catch(() => null)));
     const failed = seen.filter((d) => d?.attention === 'failed' && !this.told.has(`${d.id} ${d.push?.attempts.length ?? 0}`));
     for (const d of failed) if (d) this.told.add(`${d.id} ${d.push?.attempts.length ?? 0}`);
     const first = failed[0];
-    if (!first) return;
+    if (!first) return 0;
     const more = failed.length > 1 ? ` and ${plural(failed.length - 1, 'more', 'more')}` : '';
     ui.toast(`Your answer did not reach ${first.agent}: ${plain(first.title)}${more}`, 'bad', { label: 'Show', run: () => void this.openItem(first.id) });
+    return failed.length;
   }
 
   private async refreshList(ids: string[]): Promise<void> {
