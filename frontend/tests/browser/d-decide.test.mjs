@@ -32,7 +32,7 @@ test('a form says what is wrong beside the field, before and after sending', { r
   await page.says('[data-decision]', /This is needed/);
   assert.equal(await status(agent, id), 'open');
   assert.equal(await field(p, 'host').getAttribute('aria-invalid'), 'true');
-  assert.equal(await p.evaluate(() => document.activeElement.id.endsWith('-host')), true, 'the first wrong field has no focus');
+  await p.waitForFunction(() => document.activeElement.id.endsWith('-host')); // the first wrong field takes the focus
   await field(p, 'host').fill('-not-a-host-'); // only the hub knows what a hostname is
   await field(p, 'port').fill('99999');
   await field(p, 'password').fill('hunter2');
