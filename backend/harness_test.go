@@ -216,6 +216,11 @@ func (r reply) get(path ...string) string {
 	r.t.Helper()
 	var v any
 	r.into(&v)
+	return walk(v, path)
+}
+
+// walk follows the names of path and returns what is there: text as it is, anything else as JSON, nothing as "".
+func walk(v any, path []string) string {
 	for _, p := range path {
 		m, _ := v.(map[string]any)
 		v = m[p]

@@ -172,18 +172,7 @@ func (r reply) pick(path ...string) string {
 	if json.Unmarshal(r.body, &v) != nil {
 		return "?"
 	}
-	for _, p := range path {
-		m, _ := v.(map[string]any)
-		v = m[p]
-	}
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	}
-	text, _ := json.Marshal(v)
-	return string(text)
+	return walk(v, path)
 }
 
 // q is a query for the mailbox.
