@@ -72,9 +72,10 @@ func TestMeasureManyItems(t *testing.T) {
 	fmt.Printf("%d items posted: %.1f s\n", many, time.Since(began).Seconds())
 	await(t, "all of them", func() bool { w, ok := p.visible(); return ok && xdo(t, "getwindowname", w) == "(999+) Deskbell" })
 	d.script(nil, arrival)
-	for range keys {
+	for i := range keys {
 		d.keys("j")
-		time.Sleep(120 * time.Millisecond)
+		var n int
+		await(t, "the form", func() bool { d.script(&n, "return window.took.length"); return n > i })
 	}
 	var took []float64
 	d.script(&took, "return window.took")
@@ -91,7 +92,6 @@ func TestMeasureManyItems(t *testing.T) {
 		var seen float64
 		await(t, "the row", func() bool { d.script(&seen, "return window.seenAt[arguments[0]] ?? 0", got.ID); return seen > 0 })
 		late = append(late, max(0, seen-float64(accepted.UnixMicro())/1000))
-		time.Sleep(150 * time.Millisecond)
 	}
 	report("new item, 202 → row in the window, 10,000 items", late, arrivals)
 	fmt.Printf("memory with 10,000 items (PSS, with WebKit's processes): %d MiB\n", tree(p.pid)>>10)

@@ -300,18 +300,18 @@ func TestTheNextServiceGetsNoNumbersOfTheLast(t *testing.T) {
 	}
 	f.conn.Close()
 	next := startService(t, addr)
-	deadline := time.Now().Add(5 * time.Second)
-	for {
+	deadline := time.After(5 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for forgot := false; !forgot; {
 		s.mu.Lock()
-		forgot := len(s.ids) == 0
+		forgot = len(s.ids) == 0
 		s.mu.Unlock()
-		if forgot {
-			break
-		}
-		if time.Now().After(deadline) {
+		select {
+		case <-deadline:
 			t.Fatal("the old numbers are still there")
+		case <-tick.C:
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	if err := s.Send(t.Context(), notify.Note{ID: "b"}); err != nil {
 		t.Fatal(err)
