@@ -167,7 +167,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	h.desk.Queue = h.queue
 	h.server = server.New(server.Config{
-		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
+		Routes: routes, Fleet: h.fleet, Page: frontend.Dist(), OperatorToken: token,
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	return nil

@@ -40,6 +40,9 @@ func TestLimits(t *testing.T) {
 			}
 			return all
 		}()), 202, ""},
+		{"tag beyond", bot.envelope("notify").with("tags", []string{"a", x(16385)}), 422, "/tags/1"},
+		{"label at", bot.ask().with("request", msg{"mode": "select", "options": []msg{{"value": "a", "label": x(16384)}}}), 202, ""},
+		{"label beyond", bot.ask().with("request", msg{"mode": "select", "options": []msg{{"value": "a", "label": x(16385)}}}), 422, "/request/options/0/label"},
 		{"envelope beyond", bot.envelope("notify").with("state", msg{"x": x(6 << 20)}), 422, ""},
 		{"large state", bot.envelope("notify").with("state", msg{"x": x(1 << 20)}), 202, ""},
 	} {
@@ -128,4 +131,23 @@ func TestRedeliveryAskedForDuringAnAttemptStands(t *testing.T) {
 	h.operator().call("POST", "/api/items/"+id+"/redeliver", nil).want(200)
 	close(out)
 	h.owedState(id, inbox.OwedDone)
+}
+
+// What a message counts against its agent's limits grows with its size, so that no agent can fill the disk within them.
+func TestLargeMessagesCountForMore(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("bot")
+	large := func() msg { return bot.ask().with("state", msg{"x": strings.Repeat("x", 3*inbox.RoomBytes)}) }
+	h.set("rate_limit.inbox_depth", 8)
+	bot.submit(large()) // four and a little
+	bot.submit(large())
+	bot.call("POST", "/v1/messages", bot.ask()).want(429)
+	h.restart() // counted anew, they count the same
+	bot.call("POST", "/v1/messages", bot.ask()).want(429)
+
+	h.set("rate_limit.inbox_depth", 1000, "rate_limit.requests_per_minute", 10)
+	bot.submit(large())
+	bot.submit(large())
+	bot.call("POST", "/v1/messages", large()).want(429)
+	bot.submit(bot.ask())
 }

@@ -13,13 +13,13 @@ import (
 type counter struct {
 	mu    sync.Mutex
 	boxes map[string]int // nil: not counted yet
-	open  map[string]int // by agent; an agent is there once it was counted
+	open  map[string]int // the room of open items by agent; an agent is there once it was counted
 }
 
 // retryWhenFull is what an agent is told whose queue is full: only the person can make room.
 const retryWhenFull = 30 * time.Second
 
-// opened is a change in how many open items an agent has.
+// opened is a change in the room that an agent's open items take.
 type opened struct {
 	agent string
 	by    int
@@ -34,7 +34,7 @@ func (t *tx) moved(from, to *inbox.Item) {
 	c := t.s.counts
 	for it, by := range map[*inbox.Item]int{from: -1, to: 1} {
 		if it != nil && !it.Terminal() {
-			t.job.opened = append(t.job.opened, opened{it.Agent, by})
+			t.job.opened = append(t.job.opened, opened{it.Agent, by * inbox.Room(len(it.Original))})
 		}
 	}
 	t.after(func() {
@@ -57,7 +57,7 @@ func (c *counter) add(it *inbox.Item, by int) {
 		}
 	}
 	if n, counted := c.open[it.Agent]; counted && !it.Terminal() {
-		c.open[it.Agent] = n + by
+		c.open[it.Agent] = n + by*inbox.Room(len(it.Original))
 	}
 }
 
@@ -109,7 +109,7 @@ func (t *tx) countBoxes() error {
 	return nil
 }
 
-// admit refuses an agent that has max open items already; 0 is no bound.
+// admit refuses an agent whose open items take up max already; 0 is no bound.
 func (t *tx) admit(agent string, max int) error {
 	if max <= 0 {
 		return nil
@@ -119,7 +119,7 @@ func (t *tx) admit(agent string, max int) error {
 	n, counted := c.open[agent]
 	c.mu.Unlock()
 	if !counted {
-		if err := t.row(`SELECT count(*) FROM items WHERE state = 'open' AND agent = ?`, agent).Scan(&n); err != nil {
+		if err := t.row(`SELECT coalesce(sum(1 + length(original) / ?), 0) FROM items WHERE state = 'open' AND agent = ?`, inbox.RoomBytes, agent).Scan(&n); err != nil {
 			return err
 		}
 		t.after(func() {

@@ -12,9 +12,15 @@ type New struct {
 	Key    string // idempotency key, scoped to (protocol, agent); empty: none
 	Digest []byte // what the key stands for
 	Entry  Entry
-	// MaxOpen bounds how many open items its agent may have; 0: no bound.
+	// MaxOpen bounds the room that its agent's open items may take; 0: no bound.
 	MaxOpen int
 }
+
+// RoomBytes is the size up to which a message counts as one against its agent's limits.
+const RoomBytes = 65_536
+
+// Room is what a message of that many bytes counts as: one, and one more for each RoomBytes.
+func Room(size int) int { return 1 + size/RoomBytes }
 
 // Store keeps items. Every method is one transaction; what it returns is durable.
 type Store interface {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"deskbell/backend/protocol"
@@ -17,7 +18,7 @@ func serve(t *testing.T, h protocol.Handler) (url string, stop func()) {
 	t.Helper()
 	s := New(Config{
 		Routes: []protocol.Route{{Pattern: "GET /v1/test", Handle: h}},
-		Page:   http.NotFoundHandler(), Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Page:   fstest.MapFS{}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	ln, err := s.Listen("127.0.0.1:0", "", "")
 	if err != nil {

@@ -11,51 +11,40 @@ import (
 // csp is what the inbox page may do: run and load its own files, talk to the hub, and nothing else.
 const csp = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-src 'none'; frame-ancestors 'none'"
 
-// Page serves the built inbox page from files.
-func Page(files fs.FS) http.Handler {
-	server := http.FileServerFS(files)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", csp)
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if strings.HasPrefix(r.URL.Path, "/assets/") {
-			h.Set("Cache-Control", "public, max-age=31536000, immutable") // the names carry a hash of the content
-		} else {
-			h.Set("Cache-Control", "no-cache")
-		}
-		if r.URL.Path == "/" {
-			if _, err := fs.Stat(files, "index.html"); err != nil {
-				http.Error(w, "The inbox page is not part of this build: make it with `make build`.", http.StatusNotFound)
-				return
-			}
-		}
-		if name := strings.Trim(r.URL.Path, "/"); name != "" {
-			if info, err := fs.Stat(files, name); err == nil && info.IsDir() { // a folder would be listed
-				http.NotFound(w, r)
-				return
-			}
-		}
-		server.ServeHTTP(w, r)
-	})
+// page serves a file of the inbox page.
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", csp)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if strings.HasPrefix(r.URL.Path, "/assets/") {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable") // the names carry a hash of the content
+	} else {
+		h.Set("Cache-Control", "no-cache")
+	}
+	http.FileServerFS(s.Page).ServeHTTP(w, r)
 }
 
 // unrouted answers what no route does: the page's files, and errors in the one form.
 func (s *Server) unrouted(w http.ResponseWriter, r *http.Request, h http.Handler) {
-	for _, prefix := range []string{"/v1/", "/api/", "/.well-known/"} {
-		if strings.HasPrefix(r.URL.Path, prefix) {
-			s.fail(w, r, s.missing(r, h))
-			return
-		}
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.fail(w, r, s.missing(r, h))
+	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && s.inPage(r.URL.Path) {
+		s.page(w, r)
 		return
 	}
-	s.Page.ServeHTTP(w, r)
+	s.fail(w, r, s.missing(r, h))
+}
+
+// inPage says whether the page has a file at that path. A folder would be listed, so it is none.
+func (s *Server) inPage(path string) bool {
+	name := strings.TrimPrefix(path, "/")
+	if name == "" {
+		name = "index.html"
+	}
+	info, err := fs.Stat(s.Page, name)
+	return err == nil && !info.IsDir()
 }
 
 // missing tells a path that does not exist from a method that it does not have.
@@ -64,6 +53,9 @@ func (s *Server) missing(r *http.Request, h http.Handler) error {
 	h.ServeHTTP(probe, r)
 	if probe.status == http.StatusMethodNotAllowed {
 		return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: "+probe.header.Get("Allow"))
+	}
+	if r.URL.Path == "/" {
+		return protocol.Errorf(http.StatusNotFound, "not_found", "the inbox page is not part of this build: make it with `make build`")
 	}
 	return protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,8 +31,8 @@ const defaultMaxBody = 1 << 20
 type Config struct {
 	Routes []protocol.Route
 	Fleet  *fleet.Fleet
-	// Page serves everything no route answers: the inbox page.
-	Page http.Handler
+	// Page is the built inbox page.
+	Page fs.FS
 	// OperatorToken proves the operator.
 	OperatorToken string
 	// AllowedHosts are names besides loopback's own that a request may be addressed to.

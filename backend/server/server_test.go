@@ -86,7 +86,7 @@ func open(t *testing.T, routes []protocol.Route, change ...func(*Config)) *door 
 		"index.html":    {Data: []byte("<!doctype html>the page")},
 		"assets/app.js": {Data: []byte("1")},
 	}
-	c := Config{Routes: routes, Fleet: &fleet.Fleet{Store: d.people, Now: time.Now}, Page: Page(page), OperatorToken: "dbo_operator",
+	c := Config{Routes: routes, Fleet: &fleet.Fleet{Store: d.people, Now: time.Now}, Page: page, OperatorToken: "dbo_operator",
 		Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c)
@@ -237,11 +237,11 @@ func TestLadder(t *testing.T) {
 		{"head of the page", "HEAD / HTTP/1.1\nHost: $HOST\n\n", 200, ""},
 		{"options", "OPTIONS /v1/anyone HTTP/1.1\nHost: $HOST\n\n", 405, "method_not_allowed"},
 		{"connect", "CONNECT $HOST HTTP/1.1\nHost: $HOST\n\n", 404, "*"},
-		{"folder of the page", "GET /assets/ HTTP/1.1\nHost: $HOST\n\n", 404, "*"},
-		{"folder of the page, without the slash", "GET /assets HTTP/1.1\nHost: $HOST\n\n", 404, "*"},
+		{"folder of the page", "GET /assets/ HTTP/1.1\nHost: $HOST\n\n", 404, "not_found"},
+		{"folder of the page, without the slash", "GET /assets HTTP/1.1\nHost: $HOST\n\n", 404, "not_found"},
 		{"file of the page", "GET /assets/app.js HTTP/1.1\nHost: $HOST\n\n", 200, ""},
-		{"out of the page", "GET /../server.go HTTP/1.1\nHost: $HOST\n\n", 404, "*"},
-		{"out of the page, encoded", "GET /%2e%2e/server.go HTTP/1.1\nHost: $HOST\n\n", 404, "*"},
+		{"out of the page", "GET /../server.go HTTP/1.1\nHost: $HOST\n\n", 404, "not_found"},
+		{"out of the page, encoded", "GET /%2e%2e/server.go HTTP/1.1\nHost: $HOST\n\n", 404, "not_found"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			resp, body := d.send(c.request)

@@ -20,8 +20,9 @@ type budget struct {
 	used    time.Time
 }
 
-// take takes one from the agent's budget and returns 0, or how long until there is one.
-func (b *budgets) take(agent string, perMinute int, now time.Time) time.Duration {
+// take takes n, or all there ever is if that is less, from the agent's budget and returns 0, or how long until there is
+// as much.
+func (b *budgets) take(agent string, n, perMinute int, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.swept) > time.Minute {
@@ -41,7 +42,7 @@ func (b *budgets) take(agent string, perMinute int, now time.Time) time.Duration
 		b.byAgent[agent] = x
 	}
 	x.used = now
-	r := x.limiter.ReserveN(now, 1)
+	r := x.limiter.ReserveN(now, min(n, perMinute))
 	if wait := r.DelayFrom(now); wait > 0 {
 		r.CancelAt(now)
 		return wait

@@ -154,7 +154,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 	}
 	ctx, session := r.Context(), r.URL.Query().Get("session")
 	if session == "" {
-		return protocol.Errorf(http.StatusBadRequest, "validation_error", "a stream needs ?session=")
+		return invalidShape("/session", "a stream needs ?session=")
 	}
 	key, err := b.SigningKey(ctx, c.Agent.ID)
 	if err != nil {

@@ -55,6 +55,27 @@ func (e *envelope) lists() []list {
 	return all
 }
 
+// texts calls fn with every text that has no bound of its own in the schema, and what bounds it.
+func (e *envelope) texts(fn func(pointer, text string, most int)) {
+	for i, tag := range e.Tags {
+		fn(fmt.Sprintf("/tags/%d", i), tag, MaxTextBytes)
+	}
+	if r := e.Request; r != nil {
+		for i, o := range r.Options {
+			fn(fmt.Sprintf("/request/options/%d/value", i), o.Value, MaxTextBytes)
+			fn(fmt.Sprintf("/request/options/%d/label", i), o.Label, MaxTextBytes)
+			fn(fmt.Sprintf("/request/options/%d/description", i), o.Description, MaxTextBytes)
+		}
+	}
+	if a := e.Action; a != nil {
+		for i, c := range a.Checklist {
+			fn(fmt.Sprintf("/action/checklist/%d/text", i), c.Text, MaxTextBytes)
+		}
+		fn("/action/instructions", a.Instructions, MaxBodyBytes)
+		fn("/action/verification", a.Verification, MaxBodyBytes)
+	}
+}
+
 type agentDesc struct {
 	ID      string `json:"id"`
 	RunID   string `json:"run_id"`

@@ -27,7 +27,8 @@ const (
 	MaxBodyBytes    = 65_536
 	MaxPartBytes    = 262_144
 	MaxContextParts = 16
-	MaxListed       = 200 // tags, options, resolvers, steps of a checklist
+	MaxTextBytes    = 16_384 // an option's value, label or description; a tag; a step of a checklist
+	MaxListed       = 200    // tags, options, resolvers, steps of a checklist
 	// maxEnvelope is above all of them together; an envelope beyond it is refused unread.
 	maxEnvelope = 6 << 20
 	// maxWait is the longest a pull may wait (MA2H §8.2).
@@ -103,9 +104,9 @@ func (b *Binding) Routes() []protocol.Route {
 // Now, to the millisecond that rows and wire times have.
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
-// allow takes one message from an agent's budget (MA2H §8.6).
-func (b *Binding) allow(of *budgets, agent string) error {
-	if retry := of.take(agent, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
+// allow takes a message of that many bytes from an agent's budget (MA2H §8.6).
+func (b *Binding) allow(of *budgets, agent string, size int) error {
+	if retry := of.take(agent, inbox.Room(size), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 			Message: "too many messages in a minute", RetryAfter: retry}
 	}

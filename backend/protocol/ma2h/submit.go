@@ -22,15 +22,15 @@ import (
 
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	if err := b.allow(&b.budgets, c.Agent.ID); err != nil {
-		return err
-	}
 	raw, err := protocol.ReadBody(r)
+	if limited := b.allow(&b.budgets, c.Agent.ID, len(raw)); limited != nil {
+		return limited // what cannot be read counts as well
+	}
 	if err != nil {
 		return err
 	}
 	if _, addressed := wire.Get(raw, "to"); addressed {
-		if err := b.allow(&b.interAgent, c.Agent.ID); err != nil {
+		if err := b.allow(&b.interAgent, c.Agent.ID, len(raw)); err != nil {
 			return err
 		}
 	}
@@ -228,6 +228,15 @@ func checkSizes(raw []byte, e *envelope) error {
 		if l.n > MaxListed {
 			return inbox.Invalid(l.pointer, "has more than %d members", MaxListed)
 		}
+	}
+	var err error
+	e.texts(func(pointer, text string, most int) {
+		if len(text) > most && err == nil {
+			err = inbox.Invalid(pointer, "is longer than %d bytes", most)
+		}
+	})
+	if err != nil {
+		return err
 	}
 	if len(e.Context) > 0 {
 		return checkParts(mustGet(raw, "context"))
