@@ -1,0 +1,101 @@
+// The fleet: sessions, who may write to an agent, its webhook, and messages made from templates.
+import { assert, test, until } from './harness.mjs';
+
+const session = (agent, about) => agent.hub.call('POST', '/v1/sessions', { ttl_seconds: 600, ...about }, { token: agent.token });
+const policyOf = (hub, agent) => async () => (await hub.call('GET', '/v1/agents')).agents.find((a) => a.agent_id === agent.id).policy;
+
+test('a live session is shown with its lease, and closing it says what that leads to', { hash: '#/agents/deploybot%2Fdev-team' }, async ({ hub, agent, page, p }) => {
+  const s = (await session(agent, { label: 'night shift', kind: 'worker' })).session;
+  await page.says('li.session', /night shift/);
+  await page.says('li.session', /worker/);
+  await page.says('li.session .lease', /(9|10) m.* left/);
+  await hub.call('POST', '/v1/directives', { to: `${agent.id}#${s.session_id ?? s.id}`, title: 'For the night' });
+  await page.says('li.session', /1 message waits for it/);
+  await p.getByRole('button', { name: 'Close the session night shift…' }).click();
+  await page.says('dialog', /undelivered to it bounces/);
+  await page.says('dialog', /cannot open a new session until you resume it/);
+  await page.keys('Enter'); // the focus is on Cancel
+  await until('the dialog to go', () => p.locator('dialog').count(), (n) => n === 0);
+  assert.equal(await p.locator('li.session').count(), 1);
+  await p.getByRole('button', { name: 'Close the session night shift…' }).click();
+  await p.locator('dialog button.danger').click();
+  await until('it to end', () => p.locator('li.session').count(), (n) => n === 0);
+  await page.says('main', /Stopped by you/);
+  await page.says('main', /bounced|never reached/i);
+  await page.says('summary', /1 session ended lately/);
+});
+
+test('who may write to an agent is narrowed down and opened again', { hash: '#/agents/deploybot%2Fdev-team', before: ({ hub }) => hub.agent('friend') }, async ({ hub, agent, page, p }) => {
+  const policy = policyOf(hub, agent);
+  const group = p.getByRole('radiogroup', { name: 'Which agents may write to it' });
+  await group.getByText('Only these').click();
+  await until('nobody to be allowed', policy, (x) => Array.isArray(x.allowed_senders) && x.allowed_senders.length === 0);
+  const add = p.getByLabel('Add an agent that may write to it');
+  await add.fill('friend');
+  await add.press('Enter');
+  await until('the friend', policy, (x) => x.allowed_senders.join() === 'friend');
+  await p.getByRole('button', { name: 'Remove friend' }).click();
+  await until('the friend to go', policy, (x) => x.allowed_senders.length === 0);
+  await group.getByText('Anyone').click();
+  await until('anyone', policy, (x) => x.allowed_senders === null);
+  await until('the list to go', () => add.count(), (n) => n === 0);
+});
+
+test('a webhook is set and removed; a bad address is said beside it', { hash: '#/agents/deploybot%2Fdev-team', refusals: [422] }, async ({ hub, agent, page, p }) => {
+  const policy = policyOf(hub, agent);
+  const field = p.getByLabel('Push my messages to');
+  await field.fill('ftp://nowhere');
+  await field.press('Enter');
+  await page.says('main [role=alert]', /./);
+  assert.equal((await policy()).inbound_webhook, null);
+  await field.fill('https://hooks.example.org/deskbell');
+  await field.press('Enter');
+  await until('the webhook', policy, (x) => x.inbound_webhook === 'https://hooks.example.org/deskbell');
+  await field.fill('');
+  await p.getByRole('button', { name: 'Remove', exact: true }).click();
+  await until('it to go', policy, (x) => x.inbound_webhook === null);
+});
+
+test('a message is made from a template, kept as one, and found again', async ({ agent, page, p }) => {
+  await page.keys('g', 'f', 'n');
+  const dialog = p.locator('dialog');
+  await dialog.getByRole('button', { name: 'Report status' }).click();
+  const title = dialog.getByLabel('Title');
+  assert.equal(await title.inputValue(), 'Report status');
+  await title.fill('Report in short');
+  await dialog.getByRole('button', { name: 'Keep as a template' }).click();
+  await dialog.getByRole('button', { name: 'Report in short', exact: true }).waitFor();
+  await dialog.getByRole('button', { name: 'Hold all work' }).click();
+  assert.equal(await title.inputValue(), 'Hold all work');
+  await dialog.getByRole('button', { name: 'Put back what I wrote' }).click();
+  assert.equal(await title.inputValue(), 'Report in short');
+  await page.keys('Escape');
+  await page.at('#/fleet');
+  await page.keys('n');
+  await dialog.getByRole('button', { name: 'Report in short', exact: true }).click();
+  assert.equal(await title.inputValue(), 'Report in short');
+  const to = dialog.getByRole('combobox');
+  await to.fill(agent.id.slice(0, 4));
+  await page.keys('ArrowDown', 'Enter');
+  await p.keyboard.press('Control+Enter');
+  await until('the message', () => agent.drain(), (entries) => entries.includes('Report in short'));
+  await dialog.getByRole('button', { name: 'Write another' }).click();
+  await dialog.getByRole('button', { name: 'Forget the template Report in short' }).click();
+  await until('it to go', () => dialog.getByRole('button', { name: 'Report in short', exact: true }).count(), (n) => n === 0);
+});
+
+test('leaving the To field takes a whole name, and keeps a half one to be mended', async ({ hub, agent, page, p }) => {
+  await hub.agent('second');
+  await page.keys('g', 'f', 'n');
+  const to = p.locator('dialog').getByRole('combobox');
+  await to.fill('second');
+  await page.keys('Tab');
+  await until('the name', () => to.inputValue(), (v) => v === 'second');
+  await to.fill('nobody-of-that-name');
+  await page.keys('Tab');
+  assert.equal(await to.inputValue(), 'nobody-of-that-name');
+  await p.locator('dialog').getByLabel('Title').fill('x');
+  await p.keyboard.press('Control+Enter');
+  await page.says('dialog', /Choose who it is for/);
+  assert.equal(await agent.drain().then((d) => d.includes('"title":"x"')), false);
+});
