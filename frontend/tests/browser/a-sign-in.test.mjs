@@ -88,11 +88,16 @@ test('the first run can be skipped', { agent: false }, async ({ page, p }) => {
   await page.says('.empty', /Nothing needs you/);
 });
 
-test('the first run makes way when an agent added elsewhere asks', { agent: false }, async ({ hub, page, p }) => {
+test('the first run says when an agent added elsewhere asks, and leaves only when told to', { agent: false }, async ({ hub, page, p }) => {
   await page.says('h1', /Agents ring/);
   const agent = await hub.agent('elsewhere/agent');
+  await p.getByLabel('Name of the agent').pressSequentially('my-');
   const id = await agent.ask('From elsewhere');
+  await page.says('[role=status]', /1 question waits for you/);
+  await page.keys('j', 'o', 'b', '1'); // the rest of the name, which answers nothing
+  assert.equal(await p.getByLabel('Name of the agent').inputValue(), 'my-job1');
+  assert.equal((await agent.get(id)).status, 'open');
+  await p.click('text=Open the inbox');
   await until('the row', () => page.ids(), (ids) => ids.includes(id));
   assert.equal(await page.selected(), null);
-  await p.waitForSelector('nav');
 });
