@@ -293,7 +293,7 @@ func (d *doctor) pushes(doc healthDoc) {
 		for _, agent := range slices.Sorted(maps.Keys(doc.Hosts)) {
 			who = append(who, agent+" to "+strings.Join(doc.Hosts[agent], " and "))
 		}
-		d.add(levelWarn, "pushes", "approve the host in the window under Fleet, if it is the agent's", "%s wait for your approval (%s)", plural(n, "answer"), strings.Join(who, ", "))
+		d.add(levelWarn, "pushes", "approve the host in the window under Fleet, if it is the agent's", "%s to send, when you approve where to (%s)", plural(n, "answer"), strings.Join(who, ", "))
 	}
 	if failed == 0 && doc.Pushes["waiting_approval"] == 0 {
 		d.add(levelOK, "pushes", "", "%d delivered, %d under way", doc.Pushes["delivered"], doc.Pushes["pending"])
