@@ -81,6 +81,9 @@ func (a *app) agentCommand() *cobra.Command {
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
+				if args[0] == "" {
+					return usagef("the ID is empty")
+				}
 				if err := h.Call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
 					return fmtID(args[0], err)
 				}

@@ -176,6 +176,9 @@ func (c *compose) build(a *app, kind, title, agent string, now time.Time, operat
 	if e.Agent.RunID == "" {
 		e.Agent.RunID = "cli-" + rand.Text()
 	}
+	if !utf8.ValidString(title) {
+		return nil, usagef("the title is not valid UTF-8")
+	}
 	if strings.TrimSpace(title) == "" {
 		return nil, usagef("the title is empty")
 	}

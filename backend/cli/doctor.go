@@ -233,6 +233,7 @@ type healthDoc struct {
 		Schema   int      `json:"schema"`
 		Problems []string `json:"problems"`
 	} `json:"database"`
+	WithoutSecret []string            `json:"without_secret"`
 	Pushes        map[string]int      `json:"pushes"`
 	Hosts         map[string][]string `json:"hosts_awaiting_approval"`
 	Notifications struct {
@@ -254,6 +255,9 @@ func (d *doctor) health(ctx context.Context, h *hub) {
 	}
 	if !h.offline && doc.Version != config.Version {
 		d.add(levelWarn, "version", "restart the hub with the version you mean", "the hub runs %s, this is %s", doc.Version, config.Version)
+	}
+	if len(doc.WithoutSecret) > 0 {
+		d.add(levelFail, "signing secrets", "restore secrets.json from a backup, or `deskbell agent rotate` each of them", "missing for %s", strings.Join(doc.WithoutSecret, ", "))
 	}
 	d.times(ctx, h, doc)
 	d.pushes(doc)
