@@ -44,6 +44,9 @@ type Policy struct {
 // pass for victim.
 func (it Item) MayDecide(actor Actor, p Policy) bool {
 	c := it.Content
+	if c.PersonOnly {
+		return actor.Kind == Human
+	}
 	if c.Resolvers == nil {
 		if c.To != "" {
 			return actor.Kind == Agent && actor.ID == c.ToAgent
