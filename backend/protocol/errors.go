@@ -33,6 +33,7 @@ var table = []struct {
 	{mailbox.ErrStopped, http.StatusForbidden, "session_closed_by_operator"},
 	{mailbox.ErrDestinationGone, http.StatusGone, "destination_gone"},
 	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
+	{mailbox.ErrNoLeg, http.StatusUnprocessableEntity, "unknown_destination"},
 	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},
 	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
 }
