@@ -55,8 +55,8 @@ type Config struct {
 	Depth func() int
 	// Secure says whether the hub is reached over TLS.
 	Secure func() bool
-	Now      func() time.Time
-	Log      *slog.Logger
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Binding answers ACS. It is safe for concurrent use.
@@ -137,7 +137,8 @@ func (b *Binding) begin(ctx context.Context, raw []byte, at time.Time) (end func
 			end = func() []byte { return answer }
 		}
 	}()
-	answer, wait := b.take(ctx, q, raw)
+	// An agent that goes away, or a hub that stops, cuts nothing in the middle: it ends the wait for the person.
+	answer, wait := b.take(context.WithoutCancel(ctx), q, raw)
 	return func() (out []byte) {
 		if wait == nil {
 			return answer
@@ -147,7 +148,7 @@ func (b *Binding) begin(ctx context.Context, raw []byte, at time.Time) (end func
 				out = b.broken(q, p)
 			}
 		}()
-		return wait()
+		return wait(ctx)
 	}
 }
 

@@ -16,7 +16,7 @@ const skew = 300 * time.Second
 
 // take goes through everything that may refuse a request, in the order of ACS §9, until it is answered or known to
 // wait: then wait returns its answer.
-func (b *Binding) take(ctx context.Context, q *request, raw []byte) (answer []byte, wait func() []byte) {
+func (b *Binding) take(ctx context.Context, q *request, raw []byte) (answer []byte, wait func(context.Context) []byte) {
 	if f := q.read(raw); f != nil {
 		return refusal(q.id, f), nil
 	}
@@ -80,7 +80,7 @@ func versionFault() *fault {
 }
 
 // takeStep is the part of take that needs a session.
-func (b *Binding) takeStep(ctx context.Context, q *request, m method) (answer []byte, wait func() []byte) {
+func (b *Binding) takeStep(ctx context.Context, q *request, m method) (answer []byte, wait func(context.Context) []byte) {
 	s := &step{request: q, method: m}
 	q.step = s
 	var err error

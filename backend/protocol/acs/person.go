@@ -17,7 +17,7 @@ import (
 
 // ask puts a step before the person. Its card is in the inbox when ask returns; wait returns the answer, whoever gives
 // it: the person, the hub's clock, or the end of whatever kept the request open.
-func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func() []byte) {
+func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
 	item := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
@@ -27,7 +27,7 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func() 
 		},
 	}
 	entry := inbox.Entry{At: s.at, Actor: "agent:" + s.session.Agent, Action: "submitted"}
-	it, _, err := b.Inbox.Submit(context.WithoutCancel(ctx), inbox.New{Item: item, Entry: entry, MaxOpen: b.Depth()})
+	it, _, err := b.Inbox.Submit(ctx, inbox.New{Item: item, Entry: entry, MaxOpen: b.Depth()})
 	var full *inbox.LimitError
 	switch {
 	case errors.As(err, &full):
@@ -37,10 +37,10 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func() 
 		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
 	}
 	waiting := gate.Judgement{Subject: s.subject, Item: it.ID}
-	if err := b.Gate.Record(context.WithoutCancel(ctx), waiting); err != nil {
+	if err := b.Gate.Record(ctx, waiting); err != nil {
 		return b.abandon(ctx, s, it.ID, reasonStore, storeFailed), nil
 	}
-	return nil, func() []byte { return b.await(ctx, s, it.ID) }
+	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, it.ID) }
 }
 
 // options are what the person may answer.
@@ -54,37 +54,50 @@ func options(c inbox.Call) []inbox.Option {
 
 // await returns the answer of a step that waits for the person.
 func (b *Binding) await(ctx context.Context, s *step, item string) []byte {
-	asked := ctx
-	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, s.session.Agent)
-	if errors.Is(err, fleet.ErrUnknownToken) {
-		return b.abandon(asked, s, item, reasonRevoked, "The person at this hub revoked this agent.")
-	}
-	if err != nil {
-		b.Log.Error("a waiting call lost its agent", "protocol", Name, "err", err)
-		return b.abandon(asked, s, item, reasonStore, storeFailed)
-	}
-	defer stop()
-	ctx, done := b.waits.begin(ctx, s.session.Agent)
-	defer done()
-	// Stopped between its judgement and here, where a stop ends it: looked up once a stop can find it.
-	if stopped, err := b.Stopped(context.WithoutCancel(ctx), s.session.Agent); err != nil || stopped {
-		return b.abandon(asked, s, item, reasonStopped, stoppedAgent().Reasoning)
-	}
-	it, err := b.Inbox.Await(ctx, item)
-	switch cause := context.Cause(ctx); {
+	it, err := b.decided(ctx, s.session.Agent, item)
+	switch {
 	case err == nil:
-		return b.answered(asked, s, it)
-	case errors.Is(cause, protocol.ErrStopping):
-		return b.abandon(asked, s, item, reasonShutdown, "The hub is closing; nobody can answer this now.")
-	case errors.Is(cause, fleet.ErrUnknownToken):
-		return b.abandon(asked, s, item, reasonRevoked, "The person at this hub revoked this agent.")
-	case errors.Is(cause, errStopped):
-		return b.abandon(asked, s, item, reasonStopped, stoppedAgent().Reasoning)
+		return b.answered(ctx, s, it)
+	case errors.Is(err, protocol.ErrStopping):
+		return b.abandon(ctx, s, item, reasonShutdown, "The hub is closing; nobody can answer this now.")
+	case errors.Is(err, fleet.ErrUnknownToken):
+		return b.abandon(ctx, s, item, reasonRevoked, revoked().Reasoning)
+	case errors.Is(err, errStopped):
+		return b.abandon(ctx, s, item, reasonStopped, stopped().Reasoning)
 	case ctx.Err() != nil:
-		return b.abandon(asked, s, item, reasonGone, "The agent did not wait for the answer.")
+		return b.abandon(ctx, s, item, reasonGone, "The agent did not wait for the answer.")
 	}
 	b.Log.Error("a waiting call failed", "protocol", Name, "err", err)
-	return b.abandon(asked, s, item, reasonStore, storeFailed)
+	return b.abandon(ctx, s, item, reasonStore, storeFailed)
+}
+
+// decided returns a card once it has ended. Errors: whatever ended the wait first: protocol.ErrStopping, that the agent
+// was revoked (fleet.ErrUnknownToken) or stopped, or that it has gone.
+func (b *Binding) decided(ctx context.Context, agent, item string) (inbox.Item, error) {
+	ctx, done := b.waits.begin(ctx, agent)
+	defer done()
+	enrolled, free, err := b.Fleet.WhileEnrolled(ctx, agent)
+	if err != nil {
+		return inbox.Item{}, why(ctx, err)
+	}
+	defer free()
+	ctx = enrolled
+	// Stopped between its judgement and here: looked up once a stop can find this wait.
+	if is, err := b.Stopped(ctx, agent); err != nil {
+		return inbox.Item{}, why(ctx, err)
+	} else if is {
+		return inbox.Item{}, errStopped
+	}
+	it, err := b.Inbox.Await(ctx, item)
+	return it, why(ctx, err)
+}
+
+// why is what ended a context, where that is why something failed.
+func why(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // abandon answers a step that the person will not answer any more, and closes its card. When they had answered by

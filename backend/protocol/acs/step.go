@@ -24,7 +24,7 @@ type step struct {
 
 // join adds the step to its session's chain, before anybody judges it: what was seen is never lost. Then it is judged,
 // or asked about; the session is free meanwhile, so steps that wait keep none from entering.
-func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func() []byte) {
+func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
 	refusal, err := b.history(ctx, s)
 	if err != nil {
 		return b.failed(s.request, err), nil
@@ -55,7 +55,7 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func()
 }
 
 // judge decides a step that is in its chain, or starts asking the person. refusal, when there is one, stands already.
-func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer []byte, wait func() []byte) {
+func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer []byte, wait func(context.Context) []byte) {
 	if refusal == nil {
 		var err error
 		if refusal, err = b.barred(ctx, s.session.Agent); err != nil {
@@ -88,18 +88,20 @@ func (b *Binding) barred(ctx context.Context, agent string) (*decision, error) {
 		return nil, err
 	}
 	if !peer.RevokedAt.IsZero() {
-		d := denied(reasonRevoked, "The person at this hub revoked this agent.")
+		d := revoked()
 		return &d, nil
 	}
-	stopped, err := b.Stopped(ctx, agent)
-	if err != nil || !stopped {
+	is, err := b.Stopped(ctx, agent)
+	if err != nil || !is {
 		return nil, err
 	}
-	d := stoppedAgent()
+	d := stopped()
 	return &d, nil
 }
 
-func stoppedAgent() decision {
+func revoked() decision { return denied(reasonRevoked, "The person at this hub revoked this agent.") }
+
+func stopped() decision {
 	return denied(reasonStopped, "The person at this hub stopped this agent. Do nothing more until they let it go on.")
 }
 
