@@ -31,9 +31,6 @@ type acsAgent struct {
 	id       string
 	platform string
 	keyID    string
-
-	mu   sync.Mutex
-	head string // of the chain as recomputed from what was sent and came back
 }
 
 // acsMethods is everything that a host may offer.
