@@ -122,7 +122,7 @@ func (b *Binding) answered(ctx context.Context, s *step, it inbox.Item) []byte {
 	var d decision
 	if err := protocol.Unmarshal(it.Response, &d); err != nil || it.Outcome == nil {
 		b.Log.Error("a call's answer cannot be read", "protocol", Name, "err", err)
-		return b.finish(ctx, s, denied(reasonBroken, "The hub failed while it judged this step."), &gate.Judgement{Item: it.ID, Judge: "system:" + reasonBroken})
+		return b.finish(ctx, s, denied(reasonBroken, judgeFailed), &gate.Judgement{Item: it.ID, Judge: "system:" + reasonBroken})
 	}
 	j := &gate.Judgement{Item: it.ID, Judge: it.Outcome.Actor, Reason: it.Outcome.Comment, Changed: it.Outcome.Arguments}
 	return b.finish(ctx, s, d, j)

@@ -134,9 +134,9 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 	answer, err := b.result(s.request, d, s.entry.Hash)
 	if err != nil {
 		b.Log.Error("an answer could not be written", "protocol", Name, "method", s.method.name, "err", err)
-		d = denied(reasonBroken, "The hub failed while it judged this step.").fit(s.method, false)
+		d = denied(reasonBroken, judgeFailed).fit(s.method, false)
 		if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-			return b.refuse(s.request, reasonBroken, "The hub failed while it judged this step.")
+			return b.refuse(s.request, reasonBroken, judgeFailed)
 		}
 		judgement = systemJudgement(judgement, reasonBroken)
 	}
