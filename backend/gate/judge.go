@@ -11,6 +11,7 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
 )
 
 // Config is what a Gate needs. Every field must be set.
@@ -90,6 +91,26 @@ func (g *Gate) Record(ctx context.Context, j Judgement) error {
 	}
 	g.OnChange()
 	return nil
+}
+
+// Ruled is the judgement of a call that a rule decided.
+func Ruled(s Subject, r Ruling, at time.Time) Judgement {
+	return Judgement{Subject: s, Verdict: r.Verdict, Judge: r.Judge(), Reason: r.Rule.Reason, DecidedAt: at}
+}
+
+// Decided is the judgement of a call by what became of the item that asked: waiting while it is open, allowed where it
+// was answered so, and denied by whatever else ended it.
+func Decided(s Subject, it inbox.Item) Judgement {
+	j := Judgement{Subject: s, Item: it.ID}
+	o := it.Outcome
+	if o == nil {
+		return j
+	}
+	j.Verdict, j.Judge, j.Reason, j.DecidedAt, j.Changed = Deny, o.Actor, o.Comment, o.Time(), o.Arguments
+	if value, _ := wire.String(o.Value); o.State == inbox.Answered && (value == inbox.Allow || value == inbox.AllowEdited) {
+		j.Verdict = Allow
+	}
+	return j
 }
 
 // LeaveWaiting ends the judgements that an earlier life of the hub left waiting: their requests ended with it.
