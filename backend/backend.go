@@ -148,7 +148,8 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	bindings := []protocol.Binding{h.ma2h}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
-		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
+		Secrets: h.secrets, Practice: h.practice,
 		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})

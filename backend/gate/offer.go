@@ -66,30 +66,36 @@ func offerArguments(c inbox.Call) ([]Argument, bool) {
 	if err != nil {
 		return nil, false
 	}
-	for _, names := range [][]string{{"command", "cmd", "script"}, {"file_path", "notebook_path", "path"}, {"url"}} {
-		i := slices.IndexFunc(members, func(m wire.Member) bool { return slices.Contains(names, m.Name) })
-		if i < 0 {
-			continue
-		}
-		a := exactly(members[i])
-		if prefix, ok := harmless(members[i].Value, c.Folder); ok && names[0] == "command" {
+	telling := tellingMembers(members)
+	if len(telling) > maxArguments {
+		return nil, false
+	}
+	all := make([]Argument, len(telling))
+	for i, m := range telling {
+		a := exactly(m)
+		if prefix, ok := harmless(m.Value, c.Folder); ok && isCommand(m.Name) {
 			a.Op, a.Value = Command, prefix
-		} else if host, port, ok := hostOf(a.Value); ok && names[0] == "url" {
+		} else if host, port, ok := hostOf(a.Value); ok && m.Name == "url" {
 			if a.Op = Host; port != "" {
 				host += ":" + port
 			}
 			a.Value = host
 		}
-		return []Argument{a}, true
-	}
-	if len(members) > maxArguments {
-		return nil, false
-	}
-	all := make([]Argument, len(members))
-	for i, m := range members {
-		all[i] = exactly(m)
+		all[i] = a
 	}
 	return all, true
+}
+
+// tellingMembers are the one argument that says what the call does, where there is one, and else all of them.
+func tellingMembers(members []wire.Member) []wire.Member {
+	for _, names := range [][]string{{"command", "cmd", "script"}, {"file_path", "notebook_path", "path"}, {"url"}} {
+		for i, m := range members {
+			if slices.Contains(names, m.Name) {
+				return members[i : i+1]
+			}
+		}
+	}
+	return members
 }
 
 func exactly(m wire.Member) Argument {
@@ -119,4 +125,14 @@ func harmless(raw []byte, folder string) (string, bool) {
 		return "", false
 	}
 	return words[0] + " " + words[1], true
+}
+
+// Telling are the values of the arguments that tell a call from others of its tool.
+func Telling(c inbox.Call) []string {
+	members, _ := wire.Members(c.Arguments)
+	var values []string
+	for _, m := range tellingMembers(members) {
+		values = append(values, exactly(m).Value)
+	}
+	return values
 }

@@ -148,3 +148,6 @@ func (g *Gate) Rules(ctx context.Context) (inForce, revoked []Standing, err erro
 	}
 	return inForce, revoked, nil
 }
+
+// Warnings are what the person should know before a rule is added to those in force.
+func (g *Gate) Warnings(r Rule) []string { return r.Warnings(*g.rules.Load(), g.Place) }
