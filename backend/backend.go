@@ -179,8 +179,11 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
-	// is taken for an old one.
-	return errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx))
+	// is taken for an old one. One that cannot be ended keeps nobody from the others.
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx)); err != nil {
+		h.log.Error("requests of an earlier start", "err", err)
+	}
+	return nil
 }
 
 // guard puts together what answers calls for the person, and what is remembered of the agents that ask.
