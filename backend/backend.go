@@ -186,19 +186,6 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	return nil
 }
 
-// guard puts together what answers calls for the person, and what is remembered of the agents that ask.
-func (h *Hub) guard(ctx context.Context) (err error) {
-	home, _ := os.UserHomeDir() // without it, "~" in a rule matches nothing
-	retention := func() time.Duration { return h.settings.Get().Retention() }
-	changed := func() { h.desk.Touch("guardian") }
-	h.gate, err = gate.New(ctx, gate.Config{
-		Store: h.store, Now: h.now, Place: gate.Place{Location: time.Local, Home: home}, Operator: h.operator, Retention: retention,
-		OnChange: func() { h.desk.Touch("rules"); changed() }, Log: h.log,
-	})
-	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, Log: h.log})
-	return err
-}
-
 // Listen opens the configured address and says where, in hub.json too.
 func (h *Hub) Listen() error {
 	host, err := h.ownName()
