@@ -108,3 +108,10 @@ func hostName(s string) (host, port string, ok bool) {
 	}
 	return below, port, true
 }
+
+// Outside says that a path leads out of a folder, or that it cannot be told where it leads. Of no folder, or no path, it
+// says nothing.
+func (p Place) Outside(folder, file string) bool {
+	_, known := absolute(folder, "", p.Home)
+	return known && file != "" && !within(folder, file, folder, p.Home)
+}

@@ -1,6 +1,7 @@
 package guardian
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -44,4 +45,14 @@ func entryHash(previous string, entry []byte) (string, error) {
 	}
 	sum := sha256.Sum256(append(canonical, before...))
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// sameJSON says whether two values are the same, however they are written.
+func sameJSON(a, b []byte) (bool, error) {
+	one, err := signing.Canonical(a)
+	if err != nil {
+		return false, err
+	}
+	other, err := signing.Canonical(b)
+	return bytes.Equal(one, other), err
 }

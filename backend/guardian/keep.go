@@ -2,8 +2,6 @@ package guardian
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -20,7 +18,9 @@ type Config struct {
 	Retention func() time.Duration
 	// OnChange is called after a commit that somebody who looks at sessions would see.
 	OnChange func()
-	Log      *slog.Logger
+	// OnSeal is called after the commit that closed a session.
+	OnSeal func(ctx context.Context, protocol, session string)
+	Log    *slog.Logger
 }
 
 // Guardian is a Store that tells of its changes, forgets what is old, and remembers the newest alerts.
@@ -43,6 +43,9 @@ func (g *Guardian) Negotiate(ctx context.Context, s Session, request, nonce stri
 // Append implements Store.
 func (g *Guardian) Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (Step, error)) (Step, error) {
 	s, err := g.Store.Append(ctx, protocol, session, seal, link)
+	if err == nil && seal {
+		g.OnSeal(context.WithoutCancel(ctx), protocol, session)
+	}
 	g.tell(err)
 	return s, err
 }
@@ -108,69 +111,5 @@ func (g *Guardian) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-	}
-}
-
-// Chain is how the check of a session's chain went.
-type Chain struct {
-	Steps    int
-	Head     string
-	BrokenAt int    // 0: nowhere
-	Why      string // plain words
-}
-
-// OK says that every link holds.
-func (c Chain) OK() bool { return c.BrokenAt == 0 }
-
-var errBroken = errors.New("broken")
-
-// Verify recomputes the whole chain of a session from what was received.
-func Verify(ctx context.Context, store Store, protocol, id string) (Chain, error) {
-	session, err := store.Session(ctx, protocol, id)
-	if err != nil {
-		return Chain{}, err
-	}
-	var c Chain
-	err = store.Steps(ctx, protocol, id, 0, func(s Step) error {
-		if s.Seq > session.Steps { // made since the session was read
-			return errBroken
-		}
-		if c.next(s); !c.OK() {
-			return errBroken
-		}
-		return nil
-	})
-	if err != nil && err != errBroken {
-		return c, err
-	}
-	if c.OK() {
-		c.end(session)
-	}
-	return c, nil
-}
-
-// next checks one step against what came before it.
-func (c *Chain) next(s Step) {
-	broken := func(format string, args ...any) { c.BrokenAt, c.Why = c.Steps+1, fmt.Sprintf(format, args...) }
-	if s.Seq != c.Steps+1 {
-		broken("step %d stands where step %d belongs", s.Seq, c.Steps+1)
-		return
-	}
-	if hash, err := RequestHash(s.Params); err != nil || hash != s.RequestHash {
-		broken("what was received does not have the recorded request_hash")
-		return
-	}
-	hash, err := entryHash(c.Head, s.entry())
-	if err != nil || hash != s.Hash {
-		broken("the entry, after the one before it, does not have the recorded entry_hash")
-		return
-	}
-	c.Steps, c.Head = s.Seq, s.Hash
-}
-
-// end checks that the chain ends where its session says.
-func (c *Chain) end(s Session) {
-	if c.Steps != s.Steps || c.Head != s.Head {
-		c.BrokenAt, c.Why = c.Steps+1, fmt.Sprintf("the session has %d steps and another head than the last of these %d", s.Steps, c.Steps)
 	}
 }
