@@ -61,10 +61,11 @@ export class Drafts {
     return draft !== undefined && !draft.empty;
   }
 
-  /** The person went elsewhere: a decline that was not confirmed is over, what was typed stays. */
+  /** The person went elsewhere: what was not confirmed is over, what was typed stays. */
   leave(id: string): void {
     const draft = this.all.get(id);
     if (draft?.editor === 'decline') draft.editor = null;
+    if (draft?.editor === 'review') draft.editor = 'arguments';
   }
 
   drop(id: string): void {

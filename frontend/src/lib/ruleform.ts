@@ -19,7 +19,7 @@ export const plainFields: readonly { key: Plain; label: string; hint: string; an
 export const ops: readonly { value: Op; label: string; hint: string }[] = [
   { value: 'is', label: 'is exactly', hint: 'this text, or this JSON value' },
   { value: 'like', label: 'looks like', hint: '* is any text' },
-  { value: 'command', label: 'is one command beginning with', hint: 'and nothing that could start another' },
+  { value: 'command', label: 'is a command starting with', hint: 'these words, and holds nothing that could start another command' },
   { value: 'within', label: 'is a path in', hint: 'this folder or below it' },
   { value: 'host', label: 'is an address on', hint: 'a host; *.name is any host below it' },
 ];
