@@ -20,6 +20,8 @@ import (
 	"deskbell/backend/delivery"
 	"deskbell/backend/desk"
 	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
@@ -44,6 +46,8 @@ type Hub struct {
 	fleet    *fleet.Fleet
 	inbox    *inbox.Inbox
 	mailbox  *mailbox.Mailbox
+	gate     *gate.Gate
+	guardian *guardian.Guardian
 	ma2h     *ma2h.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
@@ -133,6 +137,9 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
+	if err := h.guard(ctx); err != nil {
+		return err
+	}
 	h.ma2h = ma2h.New(ma2h.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
 		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
@@ -141,7 +148,8 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	bindings := []protocol.Binding{h.ma2h}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
-		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
+		Secrets: h.secrets, Practice: h.practice,
 		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
@@ -170,7 +178,22 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Routes: routes, Fleet: h.fleet, Page: server.Page(frontend.Dist()), OperatorToken: token,
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
-	return nil
+	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
+	// is taken for an old one.
+	return errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx))
+}
+
+// guard puts together what answers calls for the person, and what is remembered of the agents that ask.
+func (h *Hub) guard(ctx context.Context) (err error) {
+	home, _ := os.UserHomeDir() // without it, "~" in a rule matches nothing
+	retention := func() time.Duration { return h.settings.Get().Retention() }
+	changed := func() { h.desk.Touch("guardian") }
+	h.gate, err = gate.New(ctx, gate.Config{
+		Store: h.store, Now: h.now, Place: gate.Place{Location: time.Local, Home: home}, Operator: h.operator, Retention: retention,
+		OnChange: func() { h.desk.Touch("rules"); changed() }, Log: h.log,
+	})
+	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, Log: h.log})
+	return err
 }
 
 // Listen opens the configured address and says where, in hub.json too.
@@ -234,7 +257,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

@@ -5,6 +5,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -92,19 +93,38 @@ type Judgement struct {
 	Changed   json.RawMessage // the arguments that the person changed, by name
 }
 
+// The errors of the gate.
+var (
+	ErrUnknownRule = errors.New("no such rule, or it is revoked")
+	ErrUnknownCall = errors.New("no such call")
+	ErrJudged      = errors.New("the call was judged before")
+)
+
 // Store keeps rules and judgements. Every method is one transaction.
 type Store interface {
-	// Rules returns the rules in force, in their order; with all also the revoked ones, after them.
-	Rules(ctx context.Context, all bool) ([]Rule, error)
-	// PutRule stores a new rule, or changes one, before the rule of that id ("" is at the end).
+	// Rules returns the rules in force, in their order; with revoked also those that are not any more, after them.
+	Rules(ctx context.Context, revoked bool) ([]Rule, error)
+	// PutRule stores a new rule, or changes one, before the rule of that id: "" is at the end, its own id where it is.
+	// Errors: ErrUnknownRule when there is no such rule to stand before.
 	PutRule(ctx context.Context, r Rule, before string, audit fleet.Audit) error
+	// RevokeRule ends a rule for good. ErrUnknownRule.
 	RevokeRule(ctx context.Context, id string, at time.Time, audit fleet.Audit) error
 	// RuleUses counts the judgements of each rule and says when the last was.
 	RuleUses(ctx context.Context) (map[string]Use, error)
-	// PutJudgement stores a judgement, or completes the one that waits.
+	// PutJudgement stores a judgement, or completes the one that waits. ErrJudged when there is one that does not wait.
 	PutJudgement(ctx context.Context, j Judgement) error
 	// Judgements calls fn with the newest limit judgements since then, newest first, until fn says false.
 	Judgements(ctx context.Context, since time.Time, limit int, fn func(Judgement) bool) error
+	// JudgementsOf calls fn with the judgements of one session, oldest first, until fn says false.
+	JudgementsOf(ctx context.Context, protocol, session string, fn func(Judgement) bool) error
+	// Judgement returns one; ErrUnknownCall.
+	Judgement(ctx context.Context, protocol, session, request string) (Judgement, error)
+	// CountJudgements says how one session's calls went.
+	CountJudgements(ctx context.Context, protocol, session string) (Tally, error)
+	// EndWaiting completes every judgement that waits as denied: nobody waits for them any more.
+	EndWaiting(ctx context.Context, judge, reason string, at time.Time) error
+	// PurgeJudgements forgets at most limit judgements made before then, and says how many went.
+	PurgeJudgements(ctx context.Context, before time.Time, limit int) (int, error)
 }
 
 // Use is how often a rule decided.
@@ -112,3 +132,6 @@ type Use struct {
 	N    int
 	Last time.Time
 }
+
+// Tally is how many calls were judged how.
+type Tally struct{ Waiting, Allowed, Denied int }

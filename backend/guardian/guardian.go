@@ -50,6 +50,7 @@ var (
 	ErrUsed           = errors.New("the request was used before")
 	ErrSealed         = errors.New("the session is closed")
 	ErrNegotiated     = errors.New("the session has its terms already")
+	ErrAnswered       = errors.New("the step has its answer already")
 )
 
 // Store keeps sessions. Every method is one transaction; what it returns is durable.
@@ -64,13 +65,13 @@ type Store interface {
 	// Append adds a step to a session's chain in one transaction: link is called with the head as it then is and
 	// returns the step with its hash; seal also closes the session. ErrSealed when it is closed already.
 	Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (Step, error)) (Step, error)
-	// Answer records what a step was answered with.
+	// Answer records what a step was answered with. ErrAnswered when it has an answer, or there is no such step.
 	Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error
-	// Sessions returns the newest sessions first, from the one after cursor.
+	// Sessions returns the sessions seen last first, from the one after cursor. inbox.ErrBadCursor.
 	Sessions(ctx context.Context, limit int, cursor string) (page []Session, next string, err error)
 	// Steps calls fn with a session's steps after seq, oldest first, until fn fails.
 	Steps(ctx context.Context, protocol, session string, after int, fn func(Step) error) error
-	// Recent returns the newest steps of a session, oldest first.
+	// Recent returns the newest steps of a session, oldest first, without what was sent and answered.
 	Recent(ctx context.Context, protocol, session string, n int) ([]Step, error)
 	// Purge forgets sessions not seen since before, with their steps, and requests used up before used.
 	Purge(ctx context.Context, before, used time.Time) error

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 )
@@ -34,6 +36,8 @@ var table = []struct {
 	{mailbox.ErrDestinationGone, http.StatusGone, "destination_gone"},
 	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
 	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},
+	{gate.ErrUnknownRule, http.StatusNotFound, "not_found"},
+	{guardian.ErrUnknownSession, http.StatusNotFound, "not_found"},
 	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
 }
 

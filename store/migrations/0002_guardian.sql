@@ -34,8 +34,9 @@ CREATE TABLE judgements (
   subject    TEXT NOT NULL,
   UNIQUE (protocol, session, request)
 ) STRICT;
-CREATE INDEX judgements_at   ON judgements (at);
-CREATE INDEX judgements_rule ON judgements (judge) WHERE judge LIKE 'rule:%';
+CREATE INDEX judgements_at      ON judgements (at);
+CREATE INDEX judgements_waiting ON judgements (n) WHERE verdict = '';
+CREATE INDEX judgements_rule    ON judgements (judge, decided_at) WHERE judge LIKE 'rule:%';
 
 -- Guarded sessions: what was negotiated, and the head of the chain of steps.
 CREATE TABLE guarded (
@@ -55,7 +56,7 @@ CREATE TABLE guarded (
   steps      INTEGER NOT NULL,
   PRIMARY KEY (protocol, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX guarded_seen ON guarded (last_seen);
+CREATE INDEX guarded_seen ON guarded (last_seen, protocol, id);
 
 -- The chain: appended to, never changed. What was answered is beside it.
 CREATE TABLE steps (
