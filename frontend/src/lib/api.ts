@@ -12,7 +12,7 @@ export interface ResolveBody {
   edited?: { arguments: Record<string, unknown> }; rule?: RuleBody;
 }
 export interface GuardianPage { sessions: GuardedView[]; next_cursor?: string; alerts: GuardAlert[] }
-export interface SessionPage { session: GuardedView; chain: Chain; steps: StepView[]; next_cursor?: string }
+export interface SessionPage { session: GuardedView; chain?: Chain; steps: StepView[]; next_cursor?: string }
 export interface Marks { read?: boolean; starred?: boolean; archived?: boolean; snoozed_until?: number | null }
 export interface ItemQuery { box?: Box; agent?: string; q?: string; limit?: number; cursor?: string }
 export interface ItemPage { rows: Row[]; next_cursor?: string; total: number }

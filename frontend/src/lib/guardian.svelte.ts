@@ -5,6 +5,8 @@ import type { Chain, GuardAlert, GuardedView, StepView } from './guardtypes';
 
 const PAGE = 200;
 const PAUSE_MS = 250;
+/** Checking a chain is work for the hub: while steps come, it is asked for now and then. */
+const CHECK_MS = 2000;
 
 const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
 
@@ -80,12 +82,14 @@ export class Steps {
   private readonly under = new Set<number>();
   private closed = false;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private checkTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly key: string) {}
 
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);
+    clearTimeout(this.checkTimer);
   }
 
   /** Loads the rows of this range that are not there. */
@@ -109,6 +113,10 @@ export class Steps {
       const pages = new Set([Math.floor(this.range.start / PAGE), Math.floor(Math.max(0, Math.min(this.range.end, this.rows.length) - 1) / PAGE)]);
       for (const p of pages) void this.page(p);
     }, PAUSE_MS);
+    this.checkTimer ??= setTimeout(() => {
+      this.checkTimer = undefined;
+      void api.guardedSession(this.key, { limit: 1 }).then((got) => { if (!this.closed) this.chain = got.chain ?? this.chain; }, () => undefined);
+    }, CHECK_MS);
   }
 
   private async page(n: number): Promise<void> {
@@ -118,7 +126,8 @@ export class Steps {
       const got = await api.guardedSession(this.key, n === 0 ? { limit: PAGE } : { after: this.first + n * PAGE - 1, limit: PAGE });
       if (this.closed) return;
       if (n === 0) this.first = got.steps[0]?.seq ?? this.first;
-      this.take(got.session, got.chain, got.steps);
+      this.take(got.session, got.steps);
+      if (got.chain) this.chain = got.chain;
     } catch (e) {
       if (this.closed) return;
       this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : words(e);
@@ -128,9 +137,8 @@ export class Steps {
     }
   }
 
-  private take(session: GuardedView, chain: Chain, steps: StepView[]): void {
+  private take(session: GuardedView, steps: StepView[]): void {
     this.session = session;
-    this.chain = chain;
     const last = (steps.at(-1)?.seq ?? 0) - this.first + 1;
     const rows = this.rows.slice();
     rows.length = Math.max(session.steps, last, rows.length);

@@ -1,7 +1,7 @@
 // What the hub answers about calls, rules and guarded sessions (backend/desk writes it). Times are milliseconds since the epoch.
 import type { Text } from './types';
 
-/** An argument of a call, as what it is. */
+/** An argument of a call, as what it is. `left_out`: the lines of a diff, or the bytes of a text, that are not here. */
 export type CallPart =
   | { kind: 'command'; name: string; text: Text; risks: string[] }
   | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number }
@@ -72,7 +72,8 @@ export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: st
 export interface Chain { ok: boolean; steps: number; broken_at?: number; why?: string }
 export type StepKind = 'session' | 'turn' | 'prompt' | 'call' | 'result' | 'answer' | 'subagent' | 'other';
 export interface StepView {
-  seq: number; at: number; sent_at: string; method: string; what: StepKind; text: Text; tool?: Text; turn?: string;
+  /** `sent_at` is what the agent says, 0 where it says nothing that is a time. */
+  seq: number; at: number; sent_at: number; method: string; what: StepKind; text: Text; tool?: Text; turn?: string;
   verdict: '' | 'allow' | 'deny' | 'modify'; judge?: string; rule?: string; reason?: Text; waited_ms?: number; item?: string;
   codes: string[]; request_hash: string; hash: string;
 }
@@ -87,7 +88,8 @@ The calls.
   DELETE /api/rules/{id}                               -> revokes it
   POST /api/rules/try {verdict, match, reason?, id?, before?} -> DryRun; 422 details[].pointer such as /match/arguments/0/op
   GET  /api/guardian?cursor=                           -> {sessions: GuardedView[], next_cursor?, alerts: GuardAlert[]}
-  GET  /api/guardian/{protocol}/{id}?after=&limit=     -> {session, chain, steps: StepView[], next_cursor?}, oldest first
+  GET  /api/guardian/{protocol}/{id}?after=&limit=     -> {session, chain?, steps: StepView[], next_cursor?}, oldest first; the
+                                                          chain is checked where it starts at the first step
   GET  /api/guardian/{protocol}/{id}/export            -> JSON Lines
 
 Changes come with the topics "rules" and "guardian".

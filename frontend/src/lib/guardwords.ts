@@ -72,12 +72,12 @@ export const callName = (c: CallView): string => `${plain(c.tool)}${c.folder?.le
 
 export const shortHash = (h: string): string => h.slice(0, 8);
 
-/** A verdict as a dry run names it: allow, deny, modify, ask, and whatever else became of a call, such as expired. */
+/** A verdict as a dry run names it: allow, deny, modify, ask, waiting. */
 export function shownVerdict(v: string): Shown {
   if (v === 'allow' || v === 'deny' || v === 'modify' || v === 'ask') return v;
-  return v === 'allow_edited' ? 'modify' : v === '' ? 'ask' : 'deny';
+  return v === 'allow_edited' ? 'modify' : v === '' || v === 'waiting' ? 'ask' : 'deny';
 }
-export const pastWord = (v: string): string => (v === 'ask' || v === '' ? 'asked you' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
+export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
 
 /** Alerts of one kind and agent as one, the newest first. */
 export function gathered(alerts: readonly GuardAlert[]): { alert: GuardAlert; times: number }[] {
