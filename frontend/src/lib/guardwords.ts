@@ -29,9 +29,10 @@ export function judgeWords(judge: string, operator: string): string {
   if (judge.startsWith('rule:')) return 'a rule';
   const name = judge.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
   if (/timeout|expired/.test(name)) return 'the hub, because nobody answered in time';
-  if (/agent-gone/.test(name)) return 'nobody: the agent stopped waiting';
-  if (/shutting-down|restart/.test(name)) return 'the hub, which was stopping';
-  if (/record|allowed|harmless|default|not-gated/.test(name)) return 'the hub, which only notes such steps';
+  if (/agent-(gone|disconnected)/.test(name)) return 'nobody: the agent stopped waiting';
+  if (/agent-stopped/.test(name)) return 'the hub, because you stopped the agent';
+  if (/agent-revoked/.test(name)) return 'the hub, because you revoked the agent';
+  if (/shutting-down/.test(name)) return 'the hub, which was closing';
   return who(judge, operator);
 }
 
