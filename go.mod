@@ -68,6 +68,7 @@ require (
 
 require (
 	github.com/aymanbagabas/go-udiff v0.4.1
+	github.com/coder/websocket v1.8.15
 	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )

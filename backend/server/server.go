@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,12 +45,13 @@ type Config struct {
 // Server answers HTTP. Make one with New.
 type Server struct {
 	Config
-	mux     *http.ServeMux
-	port    atomic.Int64
-	secure  atomic.Bool
-	tickets tickets
-	bodies  bodies
-	denials *rate.Limiter // bounds the audit lines that strangers can cause
+	mux      *http.ServeMux
+	port     atomic.Int64
+	secure   atomic.Bool
+	tickets  tickets
+	bodies   bodies
+	handlers sync.WaitGroup
+	denials  *rate.Limiter // bounds the audit lines that strangers can cause
 }
 
 // New returns a server for c.
@@ -106,6 +108,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- h.Serve(ln) }()
+	defer s.handlersEnd() // a connection that became a socket is none that Shutdown knows of
 	select {
 	case err := <-ended:
 		return err
@@ -121,6 +124,20 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
+// handlersEnd waits for the handlers that still run, for a moment.
+func (s *Server) handlersEnd() {
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		s.handlers.Wait()
+	}()
+	select {
+	case <-all:
+	case <-time.After(3 * time.Second):
+		s.Log.Warn("a request goes on beyond the end of the hub")
+	}
+}
+
 // Local answers as the operator without a credential: for the window, which is in the same process.
 func (s *Server) Local() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,6 +146,8 @@ func (s *Server) Local() http.Handler {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.handlers.Add(1)
+	defer s.handlers.Done()
 	if err := s.guard(r); err != nil {
 		s.deny(r, protocol.Caller{}, err)
 		s.fail(w, r, err)

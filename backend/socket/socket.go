@@ -1,0 +1,199 @@
+// Package socket is the hub's end of a WebSocket that carries one text a frame: frames are handled in the order they
+// come, what goes out goes through one writer with a bounded queue, and a peer that is silent or too slow is let go.
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Options bound a socket. Zero values are the defaults.
+type Options struct {
+	// MaxFrame is the largest frame that is read, in bytes; 4 MiB. A larger one closes the socket (1009).
+	MaxFrame int64
+	// Queue is how many frames may wait to be written; 1024. A peer that falls further behind is closed (1008).
+	Queue int
+	// Ping is how often a quiet peer is asked for a sign of life; 20 s. One that gives none for as long is closed.
+	Ping time.Duration
+	// WriteTime is how long one write may take; 10 s.
+	WriteTime time.Duration
+}
+
+// Conn is one open socket. Its methods are safe for concurrent use; Run is called once.
+type Conn struct {
+	ws     *websocket.Conn
+	o      Options
+	out    chan []byte
+	closed context.Context
+	end    context.CancelCauseFunc
+}
+
+// ErrSlow: the peer reads too slowly for what it asked for.
+var ErrSlow = errors.New("the peer reads too slowly")
+
+// closeError ends a socket with a code and words for the peer.
+type closeError struct {
+	code   websocket.StatusCode
+	reason string
+}
+
+func (e *closeError) Error() string { return e.reason }
+
+// Accept upgrades a request that has passed the server's ladder of checks: where it comes from was looked at there. When
+// it fails the answer is written already.
+func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
+	set := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	set(&o.Ping, 20*time.Second)
+	set(&o.WriteTime, 10*time.Second)
+	if o.MaxFrame == 0 {
+		o.MaxFrame = 4 << 20
+	}
+	if o.Queue == 0 {
+		o.Queue = 1024
+	}
+	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
+	if err != nil {
+		return nil, fmt.Errorf("websocket: %w", err)
+	}
+	ws.SetReadLimit(o.MaxFrame)
+	closed, end := context.WithCancelCause(context.Background())
+	return &Conn{ws: ws, o: o, out: make(chan []byte, o.Queue), closed: closed, end: end}, nil
+}
+
+// Send puts a frame into the queue and says whether it will be tried: not after the socket ended. A queue that is full
+// ends the socket with ErrSlow. frame must not be changed afterwards.
+func (c *Conn) Send(frame []byte) bool {
+	select {
+	case <-c.closed.Done():
+		return false
+	default:
+	}
+	select {
+	case c.out <- frame:
+		return true
+	default:
+		c.end(ErrSlow)
+		return false
+	}
+}
+
+// Close ends the socket with a code of RFC 6455 and a reason for the peer, after what is queued so far was written.
+func (c *Conn) Close(code int, reason string) {
+	c.end(&closeError{websocket.StatusCode(code), reason})
+}
+
+// Done is closed when the socket ends.
+func (c *Conn) Done() <-chan struct{} { return c.closed.Done() }
+
+// Run reads frames and hands each to handle, in order, until the peer goes, ctx ends, Close is called or handle fails.
+// handle must not wait: while it runs nothing is read, the peer's signs of life neither. When Run returns nothing of the
+// socket runs any more. Errors: handle's own; nil for every other end.
+func (c *Conn) Run(ctx context.Context, handle func(ctx context.Context, frame []byte) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { c.Close(int(websocket.StatusGoingAway), "the hub is stopping") })()
+	defer context.AfterFunc(c.closed, cancel)()
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		c.write()
+		c.finish() // which ends the reading, too
+	}()
+	err := c.read(ctx, handle)
+	if err != nil {
+		c.Close(int(websocket.StatusInternalError), "something went wrong in the hub")
+	}
+	c.end(errGone)
+	<-wrote
+	return err
+}
+
+var errGone = errors.New("the peer is gone")
+
+// read hands frames to handle; its error is handle's. It reads without a context, whose end would break the connection
+// before what is queued was written: finish ends it.
+func (c *Conn) read(ctx context.Context, handle func(context.Context, []byte) error) error {
+	for {
+		kind, frame, err := c.ws.Read(context.Background())
+		if err != nil || ctx.Err() != nil {
+			return nil
+		}
+		if kind != websocket.MessageText {
+			c.Close(int(websocket.StatusUnsupportedData), "frames must be text")
+			return nil
+		}
+		if err := handle(ctx, frame); err != nil {
+			return err
+		}
+	}
+}
+
+// write sends what is queued and asks a quiet peer for a sign of life, until the socket ends.
+func (c *Conn) write() {
+	ping := time.NewTicker(c.o.Ping)
+	defer ping.Stop()
+	for {
+		select {
+		case frame := <-c.out:
+			if c.send(context.Background(), frame) != nil {
+				c.end(errGone)
+				return
+			}
+		case <-ping.C:
+			alive, cancel := context.WithTimeout(c.closed, c.o.Ping)
+			err := c.ws.Ping(alive)
+			cancel()
+			if err != nil {
+				c.end(errGone)
+			}
+		case <-c.closed.Done():
+			return
+		}
+	}
+}
+
+// finish writes what is left in the queue, within the time of one write, and closes the connection: in order where the
+// socket was closed in order, and at once where the peer is gone or too slow for it.
+func (c *Conn) finish() {
+	var with *closeError
+	if !errors.As(context.Cause(c.closed), &with) {
+		_ = c.ws.CloseNow() // nobody hears how it went
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.WriteTime)
+	defer cancel()
+	for {
+		select {
+		case frame := <-c.out:
+			if c.send(ctx, frame) == nil {
+				continue
+			}
+		default:
+		}
+		_ = c.ws.Close(with.code, clip(with.reason)) // the peer may be gone already
+		return
+	}
+}
+
+func (c *Conn) send(ctx context.Context, frame []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, c.o.WriteTime)
+	defer cancel()
+	return c.ws.Write(ctx, websocket.MessageText, frame)
+}
+
+// clip cuts a reason to what a close frame holds.
+func clip(reason string) string {
+	if len(reason) > 120 {
+		return reason[:120]
+	}
+	return reason
+}
