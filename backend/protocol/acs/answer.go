@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"deskbell/backend/gate"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -110,7 +111,7 @@ func (b *Binding) send(q *request, box string, members []wire.Member) ([]byte, e
 	if !q.signed {
 		return envelope, nil
 	}
-	return Sign(q.key, q.keyID, envelope, box)
+	return signing.SignEnvelope(q.key, q.keyID, envelope, box)
 }
 
 // errorAnswer writes an error, signed if the request was.
@@ -162,7 +163,7 @@ func (b *Binding) broken(q *request, p any) []byte {
 			box, members = "result", append(binding(q), d...)
 		}
 	}
-	answer, err := Sign(q.key, q.keyID, envelope(q.id, box, members), box)
+	answer, err := signing.SignEnvelope(q.key, q.keyID, envelope(q.id, box, members), box)
 	if err != nil {
 		return refusal(q.id, faultf(internalError, reasonBroken, "the hub failed"))
 	}

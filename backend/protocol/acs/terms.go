@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deskbell/backend/protocol"
+	"deskbell/backend/signing"
 )
 
 // clientHello is what an agent's host offers (ACS §4).
@@ -67,7 +68,7 @@ func negotiate(offer clientHello, p platform, secure bool) (terms, *fault) {
 	t := terms{
 		Version: Version, Methods: []string{}, Transport: served[transport],
 		Timeout:    timeouts{DefaultMS: p.wait.Milliseconds(), PerMethod: map[string]int64{}},
-		Algorithms: []string{algorithm}, SkewMS: skew.Milliseconds(),
+		Algorithms: []string{signing.AlgEnvelope}, SkewMS: skew.Milliseconds(),
 		OnFailure: deny, // a gate that opens when its keeper is gone is no gate
 		Approvers: []string{"human"}, Profiles: []string{},
 	}
