@@ -139,7 +139,7 @@ func envelope(id []byte, box string, members []wire.Member) []byte {
 // left to the agent's own posture, which may be to go on.
 func (b *Binding) refuse(q *request, code, reasoning string) []byte {
 	d := denied(code, reasoning)
-	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS §10)
+	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS, session lifecycle)
 		d = d.fit(q.step.method, false)
 	}
 	answer, err := b.result(q, d, "")

@@ -15,7 +15,7 @@ import (
 // skew is how far an agent's clock may be from the hub's (ACS §10.3).
 const skew = 300 * time.Second
 
-// take goes through everything that may refuse a request, in the order of ACS §9, until it is answered or known to
+// take goes through everything that may refuse a request, in one fixed order, until it is answered or known to
 // wait: then wait returns its answer.
 func (b *Binding) take(ctx context.Context, q *request, raw []byte) (answer []byte, wait func(context.Context) []byte) {
 	if f := q.read(raw); f != nil {
@@ -43,7 +43,7 @@ func (b *Binding) take(ctx context.Context, q *request, raw []byte) (answer []by
 	return b.takeStep(ctx, q, m)
 }
 
-// authenticate checks the signature (ACS §7). It is looked at before the schema, so that what is wrong with the rest
+// authenticate checks the signature (ACS §10). It is looked at before the schema, so that what is wrong with the rest
 // can be said under a signature.
 func (b *Binding) authenticate(q *request) *fault {
 	signature := q.get("signature")
@@ -170,7 +170,7 @@ func (b *Binding) checkStep(s *step) *fault {
 	return nil
 }
 
-// checkMCP looks at what the schema of MCP messages cannot say (ACS §13).
+// checkMCP looks at what the schema of MCP messages cannot say.
 func checkMCP(s *step) *fault {
 	payload := s.get("payload")
 	named, isRequest := wire.Get(payload, "method")

@@ -97,7 +97,7 @@ func negotiate(offer clientHello, p platform, secure bool) (terms, *fault) {
 const anyMCP = "protocols/MCP/*"
 
 // knows says whether a method that was offered is one the hub judges. A method that names a version of the protocol it
-// wraps is, when that version was offered too (ACS §13).
+// wraps is, when that version was offered too.
 func (o clientHello) knows(name string) bool {
 	if name == methodPing {
 		return true
