@@ -25,6 +25,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
+	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
@@ -49,6 +50,7 @@ type Hub struct {
 	gate     *gate.Gate
 	guardian *guardian.Guardian
 	ma2h     *ma2h.Binding
+	acs      *acs.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -144,13 +146,16 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
 		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
 	})
+	if h.acs, err = h.newACS(set); err != nil {
+		return err
+	}
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h}
+	bindings := []protocol.Binding{h.ma2h, h.acs}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
 		Secrets: h.secrets, Practice: h.practice,
-		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Export: ma2h.Export, OnStop: h.acs.Stop, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)

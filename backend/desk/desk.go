@@ -65,6 +65,8 @@ type Config struct {
 	Practice func(ctx context.Context) (string, error)
 	// Export writes one item as a message with its history.
 	Export func(it inbox.Item, history []inbox.Entry) ([]byte, error)
+	// OnStop is called after an agent was stopped: what it waits for ends.
+	OnStop func(agent string)
 	// URL is the hub's address; empty while it does not listen.
 	URL     func() string
 	Version string

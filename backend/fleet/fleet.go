@@ -32,6 +32,9 @@ type Agent struct {
 	Policy Policy
 }
 
+// TakesMessages says whether there is a way to bring the agent a message that it did not ask for: ACS has none.
+func (a Agent) TakesMessages() bool { return a.Protocol != "acs" }
+
 // Policy is what the operator decided about one agent.
 type Policy struct {
 	OperatorResolvesUnlisted bool      `json:"operator_resolves_unlisted"`

@@ -45,21 +45,20 @@ func Page(files fs.FS) http.Handler {
 
 // unrouted answers what no route does: the page's files, and errors in the one form.
 func (s *Server) unrouted(w http.ResponseWriter, r *http.Request, h http.Handler) {
+	missing := s.missing(r, h)
+	ours := missing.Status == http.StatusMethodNotAllowed || (r.Method != http.MethodGet && r.Method != http.MethodHead)
 	for _, prefix := range []string{"/v1/", "/api/", "/.well-known/"} {
-		if strings.HasPrefix(r.URL.Path, prefix) {
-			s.fail(w, r, s.missing(r, h))
-			return
-		}
+		ours = ours || strings.HasPrefix(r.URL.Path, prefix)
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		s.fail(w, r, s.missing(r, h))
+	if ours {
+		s.fail(w, r, missing)
 		return
 	}
 	s.Page.ServeHTTP(w, r)
 }
 
 // missing tells a path that does not exist from a method that it does not have.
-func (s *Server) missing(r *http.Request, h http.Handler) error {
+func (s *Server) missing(r *http.Request, h http.Handler) *protocol.Error {
 	probe := &headerOnly{header: http.Header{}}
 	h.ServeHTTP(probe, r)
 	if probe.status == http.StatusMethodNotAllowed {
