@@ -8,7 +8,6 @@ import (
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
-	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
 
@@ -113,8 +112,6 @@ func ruled(r gate.Ruling) decision {
 		Data: wire.Compose([]wire.Member{{Name: "rule", Value: wire.Compose([]wire.Member{
 			{Name: "id", Value: wire.Quote(r.Rule.ID)},
 			{Name: "verdict", Value: wire.Quote(string(r.Verdict))},
-			{Name: "created_by", Value: wire.Quote(r.Rule.CreatedBy)},
-			{Name: "created_at", Value: wire.Quote(inbox.FormatTime(r.Rule.CreatedAt))},
 		})}}),
 	}
 	if r.Verdict == gate.Deny {
@@ -142,9 +139,12 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 	}
 	now := b.now()
 	if judgement != nil {
-		judgement.Subject, judgement.Verdict, judgement.DecidedAt = s.subject, gate.Allow, now
-		if d.Verdict == deny {
+		judgement.Subject = s.subject
+		if judgement.Verdict = gate.Allow; d.Verdict == deny {
 			judgement.Verdict = gate.Deny
+		}
+		if judgement.DecidedAt.IsZero() {
+			judgement.DecidedAt = now
 		}
 		if judgement.Reason == "" {
 			judgement.Reason = d.Reasoning
