@@ -87,7 +87,7 @@ func shellWords(text string, posix bool) ([]string, bool) {
 	quote := rune(0)
 	for _, r := range text {
 		switch {
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\t':
+		case r < ' ' && r != '\t', r > '~' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
 			return nil, false
 		case quote != 0 && r == quote:
 			quote = 0
