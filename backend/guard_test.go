@@ -219,7 +219,7 @@ func TestARestartLeavesWhatWasHeld(t *testing.T) {
 	}
 }
 
-func TestAPeerIsEnrolledOnceAndStaysRevoked(t *testing.T) {
+func TestAPeerIsEnrolledOnceAndStaysRevokedUntilReadmitted(t *testing.T) {
 	h := openHouse(t)
 	ctx := t.Context()
 	id := fleet.PeerID("acs", "claude-code", "claude-code:0a1b2c3d")
@@ -241,6 +241,14 @@ func TestAPeerIsEnrolledOnceAndStaysRevoked(t *testing.T) {
 	if a, err := h.hub.fleet.Peer(ctx, id, "acs"); err != nil || a.RevokedAt.IsZero() {
 		t.Errorf("revoked: %+v, %v", a, err)
 	}
+	h.operator().call("POST", "/v1/agents/"+url.PathEscape(id)+"/resume", nil).want(200)
+	if a, err := h.hub.fleet.Peer(ctx, id, "acs"); err != nil || !a.RevokedAt.IsZero() {
+		t.Errorf("readmitted: %+v, %v", a, err)
+	}
+	bot := h.agent("bot")
+	h.operator().call("DELETE", "/v1/agents/bot", nil).want(204)
+	h.operator().call("POST", "/v1/agents/bot/resume", nil).want(200)
+	bot.call("GET", "/v1/messages", nil).want(401) // whoever has a credential needs a new one
 	for _, bad := range []string{"acs/", "acs", "map/x", "acs/a b", "acs/a//b", "acs/../b", "acs/a#b"} {
 		if _, err := h.hub.fleet.Peer(ctx, bad, "acs"); err == nil {
 			t.Errorf("%q was enrolled", bad)
