@@ -53,6 +53,30 @@ func TestAnAnswerWithARule(t *testing.T) {
 	op.call("POST", "/api/items/"+bot.submit(bot.ask())+"/resolve", msg{"resolution": "answered", "value": "yes", "rule": rule}).want(422)
 }
 
+// The page is told of other rules, and of guarded sessions that moved.
+func TestRulesAndSessionsAreTold(t *testing.T) {
+	h := withCalls(t)
+	changes := h.hub.Changes(t.Context())
+	told := func(topic string, act func()) {
+		t.Helper()
+		act()
+		deadline := time.After(20 * time.Second)
+		for {
+			select {
+			case text := <-changes:
+				if strings.Contains(string(text), topic) {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("%s was not told", topic)
+			}
+		}
+	}
+	told(`"rules"`, func() { h.operator().call("POST", "/api/rules", msg{"verdict": "ask"}).want(201) })
+	told(`"guardian"`, func() { h.guard("s", 1) })
+	told(`"guardian"`, func() { h.hub.guardian.Alert(guardian.Alert{At: h.now()}) })
+}
+
 // A new rule answers what it matches and the person has not decided, and leaves the rest waiting.
 func TestARuleAnswersTheCallsThatWait(t *testing.T) {
 	h := withCalls(t)
