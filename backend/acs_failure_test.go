@@ -51,18 +51,11 @@ func (s *badStore) Session(ctx context.Context, protocol, id string) (guardian.S
 	return s.Store.Session(ctx, protocol, id)
 }
 
-func (s *badStore) Use(ctx context.Context, protocol, session, request, nonce string, at time.Time) error {
-	if err := s.bad("use"); err != nil {
-		return err
-	}
-	return s.Store.Use(ctx, protocol, session, request, nonce, at)
-}
-
-func (s *badStore) Append(ctx context.Context, protocol, session string, seal bool, link func(string, int) (guardian.Step, error)) (guardian.Step, error) {
-	if err := s.bad("append"); err != nil {
+func (s *badStore) Join(ctx context.Context, protocol, session, request, nonce string, seal bool, at time.Time, link func(string, int) (guardian.Step, error)) (guardian.Step, error) {
+	if err := s.bad("join"); err != nil {
 		return guardian.Step{}, err
 	}
-	return s.Store.Append(ctx, protocol, session, seal, link)
+	return s.Store.Join(ctx, protocol, session, request, nonce, seal, at, link)
 }
 
 func (s *badStore) Answer(ctx context.Context, protocol, session string, seq int, v gate.Verdict, codes []string, at time.Time, answer []byte) error {
@@ -81,13 +74,13 @@ func TestACSFailsClosed(t *testing.T) {
 	// A binding of its own, so that what is broken of it is nobody else's.
 	b := acs.New(h.hub.acs.Config)
 	bad := &badStore{Store: b.Guardian.Store}
-	b.Guardian = guardian.New(guardian.Config{Store: bad, Now: h.now, OnChange: func() {}, Log: h.log})
+	b.Guardian = guardian.New(guardian.Config{Store: bad, Now: h.now, OnChange: func() {}, OnSeal: func(context.Context, string, string) {}, Log: h.log})
 	step := func(method string, payload msg) acsAnswer {
 		t.Helper()
 		m := a.signed(a.request(method, payload))
 		return a.read(b.Answer(t.Context(), jcs(t, m)), m)
 	}
-	for _, what := range []string{"session", "use", "append", "answer"} {
+	for _, what := range []string{"session", "join", "answer"} {
 		bad.set(what)
 		step("steps/toolCallRequest", bash("echo test")).deniedFor(t, "store_unavailable")
 		// What has happened cannot be refused: it is answered, and the code says that it may not be recorded.

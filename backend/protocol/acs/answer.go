@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"deskbell/backend/gate"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -110,7 +111,7 @@ func (b *Binding) send(q *request, box string, members []wire.Member) ([]byte, e
 	if !q.signed {
 		return envelope, nil
 	}
-	return Sign(q.key, q.keyID, envelope, box)
+	return signing.SignEnvelope(q.key, q.keyID, envelope, box)
 }
 
 // errorAnswer writes an error, signed if the request was.
@@ -138,7 +139,7 @@ func envelope(id []byte, box string, members []wire.Member) []byte {
 // left to the agent's own posture, which may be to go on.
 func (b *Binding) refuse(q *request, code, reasoning string) []byte {
 	d := denied(code, reasoning)
-	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS §10)
+	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS, session lifecycle)
 		d = d.fit(q.step.method, false)
 	}
 	answer, err := b.result(q, d, "")
@@ -162,7 +163,7 @@ func (b *Binding) broken(q *request, p any) []byte {
 			box, members = "result", append(binding(q), d...)
 		}
 	}
-	answer, err := Sign(q.key, q.keyID, envelope(q.id, box, members), box)
+	answer, err := signing.SignEnvelope(q.key, q.keyID, envelope(q.id, box, members), box)
 	if err != nil {
 		return refusal(q.id, faultf(internalError, reasonBroken, "the hub failed"))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
@@ -37,13 +39,15 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 	if next.RequestHash, err = guardian.RequestHash(s.params); err != nil {
 		return b.failed(s.request, err), nil
 	}
-	s.entry, err = b.Guardian.Append(ctx, Name, s.session.ID, s.method.seals, func(head string, seq int) (guardian.Step, error) {
+	s.entry, err = b.Guardian.Join(ctx, Name, s.session.ID, s.requestID(), s.text("nonce"), s.method.seals, s.at, func(head string, seq int) (guardian.Step, error) {
 		chained = known == "" || known == head
 		return guardian.Link(head, next)
 	})
 	switch {
+	case errors.Is(err, guardian.ErrUsed):
+		return b.errorAnswer(s.request, b.replayed(s.request)), nil
 	case errors.Is(err, guardian.ErrSealed):
-		return b.refuse(s.request, reasonClosed, "This session has ended."), nil
+		return b.refuse(s.request, reasonClosed, sessionEnded), nil
 	case err != nil:
 		return b.failed(s.request, err), nil
 	case !chained:
@@ -69,7 +73,7 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 		}
 		return b.finish(ctx, s, d, nil), nil
 	}
-	s.subject = gate.Subject{Protocol: Name, Agent: s.session.Agent, At: s.at, Call: b.call(ctx, s)}
+	s.subject = gate.Subject{Protocol: Name, Agent: s.session.Agent, At: s.at, Call: s.call()}
 	if refusal != nil {
 		return b.finish(ctx, s, *refusal, &gate.Judgement{Judge: "system:" + refusal.Codes[0]}), nil
 	}
@@ -149,12 +153,8 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 		if judgement.Reason == "" {
 			judgement.Reason = d.Reasoning
 		}
-		err = b.Gate.Record(ctx, *judgement)
 	}
-	if err == nil {
-		err = b.Guardian.Answer(ctx, Name, s.session.ID, s.entry.Seq, d.verdict(), d.Codes, now, answer)
-	}
-	if err == nil {
+	if err = b.record(ctx, s, d, judgement, answer, now); err == nil {
 		return answer
 	}
 	b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
@@ -163,6 +163,18 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 		return b.refuse(s.request, reasonStore, storeFailed)
 	}
 	return answer
+}
+
+// record stores who judged, and the answer. Both are written at once, so that one commit can take them together.
+func (b *Binding) record(ctx context.Context, s *step, d decision, judgement *gate.Judgement, answer []byte, now time.Time) error {
+	var judged error
+	var writing sync.WaitGroup
+	if judgement != nil {
+		writing.Go(func() { judged = b.Gate.Record(ctx, *judgement) })
+	}
+	err := b.Guardian.Answer(ctx, Name, s.session.ID, s.entry.Seq, d.verdict(), d.Codes, now, answer)
+	writing.Wait()
+	return errors.Join(judged, err)
 }
 
 func systemJudgement(j *gate.Judgement, reason string) *gate.Judgement {
