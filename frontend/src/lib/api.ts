@@ -1,5 +1,6 @@
 // The one file that knows whether this page is in the desktop window or in a browser.
 // Both fetch the same paths; live events and opening a link differ.
+import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
 import type {
   AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
@@ -60,7 +61,7 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
   init.headers = headers;
   if (method !== 'GET' && method !== 'DELETE') {
     headers['Content-Type'] = 'application/json';
-    init.body = JSON.stringify(body ?? {});
+    init.body = writeJSON(body ?? {});
   }
   let response: Response;
   let text: string;
@@ -102,7 +103,7 @@ async function download(path: string, name: string): Promise<void> {
 function parse(text: string): unknown {
   if (text === '') return undefined;
   try {
-    return JSON.parse(text);
+    return readJSON(text);
   } catch {
     return undefined;
   }
