@@ -137,7 +137,7 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 		b.Log.Error("an answer could not be written", "protocol", Name, "method", s.method.name, "err", err)
 		d = denied(reasonBroken, judgeFailed).fit(s.method, false)
 		if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-			return b.refuse(s.request, reasonBroken, judgeFailed)
+			return b.unchained(s.request, d)
 		}
 		judgement = systemJudgement(judgement, reasonBroken)
 	}
@@ -160,7 +160,7 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 	b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
 	d = denied(reasonStore, storeFailed).fit(s.method, false)
 	if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-		return b.refuse(s.request, reasonStore, storeFailed)
+		return b.unchained(s.request, d)
 	}
 	return answer
 }
