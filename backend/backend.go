@@ -184,21 +184,11 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
-	// is taken for an old one.
-	return errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx))
-}
-
-// guard puts together what answers calls for the person, and what is remembered of the agents that ask.
-func (h *Hub) guard(ctx context.Context) (err error) {
-	home, _ := os.UserHomeDir() // without it, "~" in a rule matches nothing
-	retention := func() time.Duration { return h.settings.Get().Retention() }
-	changed := func() { h.desk.Touch("guardian") }
-	h.gate, err = gate.New(ctx, gate.Config{
-		Store: h.store, Now: h.now, Place: gate.Place{Location: time.Local, Home: home}, Operator: h.operator, Retention: retention,
-		OnChange: func() { h.desk.Touch("rules"); changed() }, Log: h.log,
-	})
-	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, Log: h.log})
-	return err
+	// is taken for an old one. One that cannot be ended keeps nobody from the others.
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx)); err != nil {
+		h.log.Error("requests of an earlier start", "err", err)
+	}
+	return nil
 }
 
 // Listen opens the configured address and says where, in hub.json too.

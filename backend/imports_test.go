@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/gate", "backend/guardian", "backend/settings", "backend/render", "backend/wire"},
 	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
 	"backend/client":    {"backend/signing", "backend/wire", "schemas"},
-	"backend/cli":       {"backend", "backend/client", "backend/config", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
+	"backend/cli":       {"backend", "backend/client", "backend/config", "backend/guardian", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
 	"backend/notify/":   {"backend/notify"},
 	"app":               {"build", "backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
 	"build":             {},                        // the icon, for the window and the tray

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What each ACS schema takes and refuses (ACS §2, §3, §5, §6, §12, §13).
+// What each ACS schema takes and refuses.
 func TestACS(t *testing.T) {
 	set := load(t)
 	const (

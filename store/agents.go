@@ -84,6 +84,20 @@ func (s *Store) AddPeer(ctx context.Context, a fleet.Agent, audit fleet.Audit) (
 	return a, err
 }
 
+// Readmit implements fleet.Store.
+func (s *Store) Readmit(ctx context.Context, id string, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error {
+		n, err := t.run(`UPDATE agents SET revoked_at = 0 WHERE id = ? AND protocol <> 'ma2h'`, id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fleet.ErrUnknownAgent
+		}
+		return t.Audit(audit)
+	})
+}
+
 // Rotate implements fleet.Store.
 func (s *Store) Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error {

@@ -141,37 +141,55 @@ func readGuardedCursor(cursor string) (seen int64, protocol, id string, err erro
 }
 
 // Append implements guardian.Store.
-func (g Guarded) Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (guardian.Step, error)) (guardian.Step, error) {
-	var step guardian.Step
-	err := g.s.do(ctx, func(t *tx) error {
-		had, err := t.guarded(protocol, session)
-		if err != nil {
-			return err
-		}
-		if !had.SealedAt.IsZero() {
-			return guardian.ErrSealed
-		}
-		if step, err = link(had.Head, had.Steps+1); err != nil {
-			return err
-		}
-		step.Seq = had.Steps + 1
-		codes, err := json.Marshal(append([]string{}, step.Codes...))
-		if err != nil {
-			return err
-		}
-		if err := t.exec(`INSERT INTO steps (protocol, session, seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, answer, params)
-			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, protocol, session, step.Seq, step.Request, step.Method, step.Turn, ms(step.At), step.SentAt,
-			step.RequestHash, step.Hash, step.Summary, string(step.Verdict), string(codes), ms(step.DecidedAt), step.Answer, blob(step.Params)); err != nil {
-			return err
-		}
-		sealed := int64(0)
-		if seal {
-			sealed = ms(step.At)
-		}
-		return t.exec(`UPDATE guarded SET head = ?, steps = ?, sealed_at = ?, last_seen = max(last_seen, ?) WHERE protocol = ? AND id = ?`,
-			step.Hash, step.Seq, sealed, ms(step.At), protocol, session)
+func (g Guarded) Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (guardian.Step, error)) (step guardian.Step, err error) {
+	err = g.s.do(ctx, func(t *tx) error {
+		step, err = t.appendStep(protocol, session, seal, link)
+		return err
 	})
 	return step, err
+}
+
+// Join implements guardian.Store.
+func (g Guarded) Join(ctx context.Context, protocol, session, request, nonce string, seal bool, when time.Time, link func(head string, seq int) (guardian.Step, error)) (step guardian.Step, err error) {
+	err = g.s.do(ctx, func(t *tx) error {
+		if err := t.use(protocol, session, request, nonce, when); err != nil {
+			return err
+		}
+		step, err = t.appendStep(protocol, session, seal, link)
+		return err
+	})
+	return step, err
+}
+
+// appendStep adds a step to a session's chain.
+func (t *tx) appendStep(protocol, session string, seal bool, link func(head string, seq int) (guardian.Step, error)) (guardian.Step, error) {
+	had, err := t.guarded(protocol, session)
+	if err != nil {
+		return guardian.Step{}, err
+	}
+	if !had.SealedAt.IsZero() {
+		return guardian.Step{}, guardian.ErrSealed
+	}
+	step, err := link(had.Head, had.Steps+1)
+	if err != nil {
+		return step, err
+	}
+	step.Seq = had.Steps + 1
+	codes, err := json.Marshal(append([]string{}, step.Codes...))
+	if err != nil {
+		return step, err
+	}
+	if err := t.exec(`INSERT INTO steps (protocol, session, seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, answer, params)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, protocol, session, step.Seq, step.Request, step.Method, step.Turn, ms(step.At), step.SentAt,
+		step.RequestHash, step.Hash, step.Summary, string(step.Verdict), string(codes), ms(step.DecidedAt), step.Answer, blob(step.Params)); err != nil {
+		return step, err
+	}
+	sealed := int64(0)
+	if seal {
+		sealed = ms(step.At)
+	}
+	return step, t.exec(`UPDATE guarded SET head = ?, steps = ?, sealed_at = ?, last_seen = max(last_seen, ?) WHERE protocol = ? AND id = ?`,
+		step.Hash, step.Seq, sealed, ms(step.At), protocol, session)
 }
 
 // Answer implements guardian.Store.

@@ -163,7 +163,7 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("hub", a.serveCommand(), a.agentCommand(), a.secretCommand(), a.settingsCommand())
+	add("hub", a.serveCommand(), a.agentCommand(), a.acsCommand(), a.secretCommand(), a.settingsCommand())
 	add("agents", a.askCommand(), a.taskCommand(), a.notifyCommand(), a.cancelCommand(), a.inboxCommand(), a.pairCommand(), a.validateCommand(), a.verifyCommand())
 	add("desk", a.listCommand(), a.showCommand(), a.resolveCommand(), a.tellCommand())
 	add("house", a.backupCommand(), a.exportCommand(), a.doctorCommand(), a.versionCommand(), completionCommand())

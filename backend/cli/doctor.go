@@ -72,6 +72,12 @@ func (a *app) doctor(ctx context.Context) error {
 		d.add(levelOK, "configuration", "", "data folder %s, address %s", d.cfg.Data, d.address())
 		d.examine(ctx)
 	}
+	return d.report()
+}
+
+// report prints what was found.
+func (d *doctor) report() error {
+	a := d.app
 	bad := slices.ContainsFunc(d.findings, func(f finding) bool { return f.Level == levelFail })
 	if a.json {
 		return errors.Join(a.printJSON(map[string]any{"ok": !bad, "data": d.cfg.Data, "checks": d.findings}), invalidIf(bad))

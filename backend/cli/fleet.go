@@ -67,8 +67,10 @@ func (a *app) stopCommand() *cobra.Command {
 
 func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:               "resume ID",
-		Short:             "Let a stopped agent open sessions again",
+		Use:   "resume ID",
+		Short: "Let a stopped agent open sessions again",
+		Long: "Lifts a stop. A peer that proves itself in another protocol (acs/…, map/…, pi/…, acp/…) and was revoked is let in\n" +
+			"again, too: there is no credential that it could be given anew.",
 		Example:           "  deskbell agent resume deploybot",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,

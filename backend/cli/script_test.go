@@ -147,7 +147,7 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	// With the race detector every process would linger for a second at its end.
 	cmd.Env = append(cmd.Env, "GORACE=atexit_sleep_ms=0")
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "WORK", "BROWSER", "SECRET", "MA2H_CALLBACK_SECRET",
-		"DESKBELL_DATA", "DESKBELL_ADDR", "DESKBELL_TOKEN", "DESKBELL_AGENT", "DESKBELL_DEV", "DESKBELL_SIGNING_SECRET"} {
+		"DESKBELL_DATA", "DESKBELL_ADDR", "DESKBELL_TOKEN", "DESKBELL_AGENT", "DESKBELL_DEV", "DESKBELL_SIGNING_SECRET", "PYTHONPATH"} {
 		if v := ts.Getenv(name); v != "" {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}

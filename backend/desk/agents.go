@@ -150,9 +150,17 @@ func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": n})
 }
 
+// resume lifts a stop. A peer of another protocol that was revoked is let in again: there is no credential to give it.
 func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	id := r.PathValue("id")
 	if err := d.Mailbox.Resume(r.Context(), id); err != nil {
+		return err
+	}
+	a, err := d.Fleet.Store.Agent(r.Context(), id)
+	if err == nil && !a.RevokedAt.IsZero() && a.Protocol != "ma2h" {
+		err = d.Fleet.Readmit(r.Context(), id)
+	}
+	if err != nil {
 		return err
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": false})

@@ -218,26 +218,18 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return err
 	}
 	v.Outcome.Changed = viewChanged(c, it.Outcome)
-	j, err := d.Gate.Store.Judgement(ctx, it.Protocol, c.Session, c.Request)
-	if errors.Is(err, gate.ErrUnknownCall) {
+	id, byRule := strings.CutPrefix(it.Outcome.Actor, gate.RuleJudge)
+	if !byRule {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	if id, ok := strings.CutPrefix(j.Judge, gate.RuleJudge); ok {
-		v.Outcome.Rule = &ruleRef{ID: id}
-		rules, err := d.Gate.Store.Rules(ctx, true)
-		if err != nil {
-			return err
-		}
-		for _, r := range rules {
-			if r.ID == id {
-				v.Outcome.Rule.Text = sentence(r.Match)
-			}
+	v.Outcome.Rule = &ruleRef{ID: id}
+	rules, err := d.Gate.Store.Rules(ctx, true)
+	for _, r := range rules {
+		if r.ID == id {
+			v.Outcome.Rule.Text = sentence(r.Match)
 		}
 	}
-	return nil
+	return err
 }
 
 func (d *Desk) offers(ctx context.Context, s gate.Subject) ([]offerView, error) {

@@ -76,6 +76,8 @@ type Store interface {
 	AddAgent(ctx context.Context, a Agent, hash []byte, audit Audit) error
 	// AddPeer enrols a peer without a credential, or returns the one of that id as it is.
 	AddPeer(ctx context.Context, a Agent, audit Audit) (Agent, error)
+	// Readmit ends the revocation of a peer. ErrUnknownAgent when there is no peer of that id.
+	Readmit(ctx context.Context, id string, audit Audit) error
 	// Rotate makes hash the agent's token and lets its present ones end at overlapEnd.
 	Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit Audit) error
 	Revoke(ctx context.Context, id string, now time.Time, audit Audit) error

@@ -79,3 +79,13 @@ func (f *Fleet) Peer(ctx context.Context, id, protocol string) (Agent, error) {
 	}
 	return a, err
 }
+
+// Readmit lets a peer that was revoked in again: it needs no new credential, only leave. Errors: ErrUnknownAgent also for
+// an agent that is no peer; that one is enrolled anew.
+func (f *Fleet) Readmit(ctx context.Context, id string) error {
+	if err := f.Store.Readmit(ctx, id, f.audit("peer readmitted", id)); err != nil {
+		return err
+	}
+	f.OnChange(id, false)
+	return nil
+}

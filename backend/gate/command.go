@@ -85,21 +85,22 @@ func shellWords(text string, posix bool) ([]string, bool) {
 	var word strings.Builder
 	open := false // a word has begun
 	quote := rune(0)
+	another := func(r rune) bool { return strings.ContainsRune(startsAnother, r) || r == '%' && !posix }
 	for _, r := range text {
 		switch {
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) && r != '\t':
+		case r < ' ' && r != '\t', r > '~' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
 			return nil, false
 		case quote != 0 && r == quote:
 			quote = 0
 		case quote == '\'':
-			if !posix && strings.ContainsRune(startsAnother, r) {
+			if !posix && another(r) {
 				return nil, false
 			}
 			word.WriteRune(r)
 		case r == '$' || r == '`' || r == '\\' || r == '!':
 			return nil, false
 		case quote == '"':
-			if !posix && strings.ContainsRune(startsAnother, r) {
+			if !posix && another(r) {
 				return nil, false
 			}
 			word.WriteRune(r)
@@ -111,7 +112,7 @@ func shellWords(text string, posix bool) ([]string, bool) {
 				word.Reset()
 				open = false
 			}
-		case strings.ContainsRune(startsAnother, r), r == '#' && !open:
+		case another(r), r == '#' && !open:
 			return nil, false
 		default:
 			word.WriteRune(r)
@@ -124,9 +125,9 @@ func shellWords(text string, posix bool) ([]string, bool) {
 	return words, quote == 0
 }
 
-// startsAnother are the characters with which a shell could begin another command, or send output elsewhere. The last
-// two are cmd.exe's.
-const startsAnother = ";&|()<>$`\\^%"
+// startsAnother are the characters with which a shell could begin another command, or send output elsewhere; the last is
+// cmd.exe's. Where the shell may be that one, % is another: it begins a variable.
+const startsAnother = ";&|()<>$`\\^"
 
 // assignment says whether a shell takes a first word for the setting of a variable.
 func assignment(word string) bool {

@@ -82,6 +82,7 @@ func TestOffersAreNarrow(t *testing.T) {
 		{call("WebFetch", map[string]any{"url": "https://Example.com:8443/x", "prompt": "p"}), []Argument{{"url", Host, "example.com:8443"}}},
 		{call("WebFetch", map[string]any{"url": "https://u@example.com/x"}), []Argument{{"url", Is, "https://u@example.com/x"}}},
 		{call("mcp__db__query", map[string]any{"sql": "select 1", "limit": 5}), []Argument{{"limit", Is, "5"}, {"sql", Is, "select 1"}}},
+		{call("subagentStart", map[string]any{"subagent_session_id": "x", "agent_name": "reviewer"}), []Argument{{"agent_name", Is, "reviewer"}}},
 		{call("TodoRead", map[string]any{}), nil},
 	} {
 		offers := Offers(c.s, here)

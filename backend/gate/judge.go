@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -26,7 +27,10 @@ type Config struct {
 	Retention func() time.Duration
 	// OnChange is called after a commit that changed rules or judgements.
 	OnChange func()
-	Log      *slog.Logger
+	// OnRules is called when other rules than before are in force: calls that wait may be answered by one of them. except
+	// is the message that the person answers themselves, with the rule; empty: none.
+	OnRules func(ctx context.Context, except string)
+	Log     *slog.Logger
 }
 
 // Gate is the use cases around rules. Judging reads memory alone; every change is stored first and read back whole.
@@ -148,13 +152,13 @@ func (d Draft) check() error {
 // Add stores a new rule. It holds from the moment this returns. Errors: *inbox.InvalidError.
 func (g *Gate) Add(ctx context.Context, d Draft) (Rule, error) {
 	r := Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.Reason, Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
-	return r, g.change(ctx, func([]Rule) error { return g.put(ctx, r, d, d.Before, "rule added") })
+	return r, g.change(ctx, d.Item, func([]Rule) error { return g.put(ctx, r, d, d.Before, "rule added") })
 }
 
 // Change replaces what a rule in force says, and keeps its id. Errors: *inbox.InvalidError, ErrUnknownRule.
 func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
 	var r Rule
-	err := g.change(ctx, func(rules []Rule) error {
+	err := g.change(ctx, "", func(rules []Rule) error {
 		i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
 		if i < 0 {
 			return ErrUnknownRule
@@ -183,11 +187,11 @@ func (g *Gate) put(ctx context.Context, r Rule, d Draft, before, act string) err
 
 // Revoke ends a rule. It does not hold any more when this returns. Errors: ErrUnknownRule.
 func (g *Gate) Revoke(ctx context.Context, id string) error {
-	return g.change(ctx, func([]Rule) error { return g.Store.RevokeRule(ctx, id, g.Now(), g.audit("rule revoked", id)) })
+	return g.change(ctx, "", func([]Rule) error { return g.Store.RevokeRule(ctx, id, g.Now(), g.audit("rule revoked", id)) })
 }
 
 // change makes one change of the rules at a time, and puts what it made in force.
-func (g *Gate) change(ctx context.Context, write func(rules []Rule) error) error {
+func (g *Gate) change(ctx context.Context, except string, write func(rules []Rule) error) error {
 	g.changing.Lock()
 	defer g.changing.Unlock()
 	if err := write(*g.rules.Load()); err != nil {
@@ -198,15 +202,47 @@ func (g *Gate) change(ctx context.Context, write func(rules []Rule) error) error
 		g.rules.Store(new([]Rule)) // better none than one that was revoked: everything is left to the person
 		return err
 	}
+	g.OnRules(context.WithoutCancel(ctx), except)
 	g.OnChange()
 	return nil
+}
+
+// The judges that are neither a person nor a rule.
+const (
+	sessionEnded = "system:session-ended"
+	retention    = "system:retention"
+)
+
+// EndSession revokes the rules that were for one session alone: it has ended, and none of them can match any more.
+func (g *Gate) EndSession(ctx context.Context, protocol, session string) error {
+	return g.revokeAll(ctx, sessionEnded, func(r Rule) bool {
+		return r.Match.Session == session && (r.Match.Protocol == "" || r.Match.Protocol == protocol)
+	})
+}
+
+// revokeAll revokes the rules in force that over picks, in the name of the hub.
+func (g *Gate) revokeAll(ctx context.Context, by string, over func(Rule) bool) error {
+	if !slices.ContainsFunc(*g.rules.Load(), over) {
+		return nil
+	}
+	return g.change(ctx, "", func(rules []Rule) error {
+		var errs []error
+		for _, r := range rules {
+			if over(r) {
+				audit := fleet.Audit{At: g.Now(), Actor: by, Action: "rule revoked", Target: r.ID, Result: "done"}
+				errs = append(errs, g.Store.RevokeRule(ctx, r.ID, audit.At, audit))
+			}
+		}
+		return errors.Join(errs...)
+	})
 }
 
 func (g *Gate) audit(action, target string) fleet.Audit {
 	return fleet.Audit{At: g.Now(), Actor: g.Operator().String(), Action: action, Target: target, Result: "done"}
 }
 
-// Run forgets judgements whose retention has ended, until ctx ends.
+// Run forgets judgements whose retention has ended, and revokes rules for sessions that nothing has been heard of for as
+// long, until ctx ends.
 func (g *Gate) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -222,6 +258,9 @@ func (g *Gate) Run(ctx context.Context) error {
 
 func (g *Gate) purge(ctx context.Context) {
 	const atOnce = 500
+	if err := g.retire(ctx); err != nil && ctx.Err() == nil {
+		g.Log.Error("rules for old sessions", "err", err)
+	}
 	for ctx.Err() == nil {
 		n, err := g.Store.PurgeJudgements(ctx, g.Now().Add(-g.Retention()), atOnce)
 		if err != nil && ctx.Err() == nil {
@@ -231,4 +270,18 @@ func (g *Gate) purge(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// retire revokes the rules for one session alone that no call came to for as long as judgements are kept.
+func (g *Gate) retire(ctx context.Context) error {
+	before := g.Now().Add(-g.Retention())
+	old := func(r Rule) bool { return r.Match.Session != "" && r.CreatedAt.Before(before) }
+	if !slices.ContainsFunc(*g.rules.Load(), old) {
+		return nil
+	}
+	uses, err := g.Store.RuleUses(ctx)
+	if err != nil {
+		return err
+	}
+	return g.revokeAll(ctx, retention, func(r Rule) bool { return old(r) && uses[r.ID].Last.Before(before) })
 }

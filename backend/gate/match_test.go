@@ -151,6 +151,7 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 		{`"git" 'status'`, true},
 		{"gi't' status", true},
 		{"git status *.go", true},
+		{"git status --format=%h", true},
 		{`git status -- 'a; rm -rf /'`, true}, // in quotes it is a name
 		{`git status -- "a | b"`, true},
 		{[]string{"git", "status", "a; b"}, true}, // no shell reads it
@@ -207,11 +208,13 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 			t.Errorf("%q matches on Windows", c.command)
 		}
 	}
-	s := call("Bash", map[string]any{"command": "git status 'a & calc'"})
-	m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: "git status"}}}
-	for folder, want := range map[string]bool{"/w": true, `C:\w`: false, "": false} {
-		if s.Call.Folder = folder; m.Matches(s, here) != want {
-			t.Errorf("in folder %q: %v, want %v", folder, !want, want)
+	for _, command := range []string{"git status 'a & calc'", "git status %COMSPEC%", `git status "%X%"`} {
+		s := call("Bash", map[string]any{"command": command})
+		for folder, want := range map[string]bool{"/w": true, `C:\w`: false, "": false} {
+			m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: "git status"}}}
+			if s.Call.Folder = folder; m.Matches(s, here) != want {
+				t.Errorf("%s in folder %q: %v, want %v", command, folder, !want, want)
+			}
 		}
 	}
 }

@@ -88,7 +88,7 @@ func offerArguments(c inbox.Call) ([]Argument, bool) {
 
 // tellingMembers are the one argument that says what the call does, where there is one, and else all of them.
 func tellingMembers(members []wire.Member) []wire.Member {
-	for _, names := range [][]string{{"command", "cmd", "script"}, {"file_path", "notebook_path", "path"}, {"url"}} {
+	for _, names := range [][]string{{"command", "cmd", "script"}, {"file_path", "notebook_path", "path"}, {"url"}, {"agent_name", "subagent_type"}} {
 		for i, m := range members {
 			if slices.Contains(names, m.Name) {
 				return members[i : i+1]

@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -156,7 +157,8 @@ func (m *memory) Judgements(_ context.Context, _ time.Time, _ int, fn func(Judge
 }
 
 func newGate(t testing.TB, m *memory) *Gate {
-	g, err := New(context.Background(), Config{Store: m, Now: func() time.Time { return thursday }, Place: here, OnChange: func() {},
+	g, err := New(context.Background(), Config{Store: m, Now: func() time.Time { return thursday }, Place: here, OnChange: func() {}, OnRules: func(context.Context, string) {},
+		Retention: func() time.Duration { return 24 * time.Hour }, Log: slog.New(slog.DiscardHandler),
 		Operator: func() inbox.Actor { return inbox.Actor{Kind: inbox.Human, ID: "me"} }})
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ const (
 	maxTried  = 5000
 	maxListed = 50
 	maxPast   = 1000
+	// maxRead bounds the arguments that are read for a trial, in bytes: calls can be large.
+	maxRead = 64 << 20
 )
 
 // Trial is a rule that is not stored, tried against the calls that were judged.
@@ -51,11 +53,12 @@ func (g *Gate) Try(ctx context.Context, d Draft, replaces string) (Trial, error)
 	}
 	t := Trial{Rule: rules[at], Warnings: rules[at].Warnings(rules[:at], g.Place), Changes: []Swap{}, Calls: []Tried{}}
 	swaps := map[Swap]int{}
+	read := 0
 	err = g.Store.Judgements(ctx, time.Time{}, maxTried, func(j Judgement) bool {
-		t.Tried, t.Since = t.Tried+1, j.At
+		t.Tried, t.Since, read = t.Tried+1, j.At, read+len(j.Call.Arguments)
 		matched := d.Match.Matches(j.Subject, g.Place)
 		if !matched && (old == nil || !old.Match.Matches(j.Subject, g.Place)) {
-			return true
+			return ctx.Err() == nil && read < maxRead
 		}
 		would := judge(rules, j.Subject, g.Place).Verdict
 		if j.Verdict != would {
@@ -66,7 +69,7 @@ func (g *Gate) Try(ctx context.Context, d Draft, replaces string) (Trial, error)
 				t.Calls = append(t.Calls, Tried{j, would})
 			}
 		}
-		return ctx.Err() == nil
+		return ctx.Err() == nil && read < maxRead
 	})
 	for s, n := range swaps {
 		t.Changes = append(t.Changes, Swap{s.Was, s.Would, n})
@@ -109,13 +112,15 @@ func (d Draft) among(rules []Rule, replaces string) (with []Rule, at int, old *R
 // Past counts, for each match, how many of the newest judged calls it is about.
 func (g *Gate) Past(ctx context.Context, matches []Match) ([]int, error) {
 	counts := make([]int, len(matches))
+	read := 0
 	err := g.Store.Judgements(ctx, time.Time{}, maxPast, func(j Judgement) bool {
 		for i, m := range matches {
 			if m.Matches(j.Subject, g.Place) {
 				counts[i]++
 			}
 		}
-		return ctx.Err() == nil
+		read += len(j.Call.Arguments)
+		return ctx.Err() == nil && read < maxRead/16
 	})
 	return counts, err
 }

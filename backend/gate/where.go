@@ -109,8 +109,9 @@ func hostName(s string) (host, port string, ok bool) {
 	return below, port, true
 }
 
-// Outside says that a path leads out of a folder; false also when that cannot be told.
+// Outside says that a path leads out of a folder, or that it cannot be told where it leads. Of no folder, or no path, it
+// says nothing.
 func (p Place) Outside(folder, file string) bool {
 	_, known := absolute(folder, "", p.Home)
-	return known && !within(folder, file, folder, p.Home)
+	return known && file != "" && !within(folder, file, folder, p.Home)
 }

@@ -65,6 +65,9 @@ type Store interface {
 	// Append adds a step to a session's chain in one transaction: link is called with the head as it then is and
 	// returns the step with its hash; seal also closes the session. ErrSealed when it is closed already.
 	Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (Step, error)) (Step, error)
+	// Join is Use and Append in one transaction: the request is used up and its step added, or neither.
+	// ErrUsed, ErrUnknownSession, ErrSealed.
+	Join(ctx context.Context, protocol, session, request, nonce string, seal bool, at time.Time, link func(head string, seq int) (Step, error)) (Step, error)
 	// Answer records what a step was answered with. ErrAnswered when it has an answer, or there is no such step.
 	Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error
 	// Sessions returns the sessions seen last first, from the one after cursor. inbox.ErrBadCursor.

@@ -18,7 +18,9 @@ type Config struct {
 	Retention func() time.Duration
 	// OnChange is called after a commit that somebody who looks at sessions would see.
 	OnChange func()
-	Log      *slog.Logger
+	// OnSeal is called after the commit that closed a session.
+	OnSeal func(ctx context.Context, protocol, session string)
+	Log    *slog.Logger
 }
 
 // Guardian is a Store that tells of its changes, forgets what is old, and remembers the newest alerts.
@@ -41,8 +43,22 @@ func (g *Guardian) Negotiate(ctx context.Context, s Session, request, nonce stri
 // Append implements Store.
 func (g *Guardian) Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (Step, error)) (Step, error) {
 	s, err := g.Store.Append(ctx, protocol, session, seal, link)
-	g.tell(err)
+	g.appended(ctx, protocol, session, seal, err)
 	return s, err
+}
+
+// Join implements Store.
+func (g *Guardian) Join(ctx context.Context, protocol, session, request, nonce string, seal bool, at time.Time, link func(head string, seq int) (Step, error)) (Step, error) {
+	s, err := g.Store.Join(ctx, protocol, session, request, nonce, seal, at, link)
+	g.appended(ctx, protocol, session, seal, err)
+	return s, err
+}
+
+func (g *Guardian) appended(ctx context.Context, protocol, session string, seal bool, err error) {
+	if err == nil && seal {
+		g.OnSeal(context.WithoutCancel(ctx), protocol, session)
+	}
+	g.tell(err)
 }
 
 // Answer implements Store.

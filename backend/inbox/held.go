@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -38,6 +39,22 @@ func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
 		ch := it.end(Outcome{ID: NewOutcomeID(), State: to, Actor: AgentGoneActor, At: FormatTime(now)}, now)
 		ch.Entry.Note = note
 		return ch, nil
+	})
+}
+
+// Rule answers an open call as a rule says that came to hold while it waited: Allow or Deny. What has ended is returned
+// as it ended, and what the person has decided and may still take back is theirs.
+func (in *Inbox) Rule(ctx context.Context, id, rule, value, reason string) (Item, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return Item{}, err
+	}
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		if it.Terminal() || it.Content.Call == nil || it.Pending != nil {
+			return unchanged(it)
+		}
+		it.Marks.Read = true
+		return it.Apply(Decision{Verb: Answer, Value: raw, Comment: reason}, Actor{Kind: Rule, ID: rule}, NewOutcomeID(), now)
 	})
 }
 

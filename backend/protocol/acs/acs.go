@@ -2,7 +2,7 @@
 // asks leave for each step with `POST /acs`; what a rule does not answer becomes a card, and the request stays open
 // until the person answers it or the hub says no in its own words, before the agent's clock runs out.
 //
-// One request goes through, in this order: envelope.go takes it apart, check.go refuses what may not be (ACS §9),
+// One request goes through, in this order: envelope.go takes it apart, check.go refuses what may not be,
 // hello.go agrees on terms, step.go adds the step to the session's chain and finds who judges it, person.go asks, and
 // answer.go writes, checks and signs what goes back.
 package acs
@@ -73,7 +73,7 @@ func New(c Config) *Binding { return &Binding{Config: c} }
 // Name implements protocol.Binding.
 func (b *Binding) Name() string { return Name }
 
-// Routes implements protocol.Binding. A request proves itself by its signature (ACS §7), so anyone may knock.
+// Routes implements protocol.Binding. A request proves itself by its signature (ACS §10), so anyone may knock.
 func (b *Binding) Routes() []protocol.Route {
 	return []protocol.Route{{Pattern: "POST /acs", Handle: b.serve, MaxBody: MaxBody, CutBody: true}}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"deskbell/backend/gate"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -81,16 +82,20 @@ func (b *Binding) result(q *request, d decision, chain string, more ...wire.Memb
 	if err != nil {
 		return nil, err
 	}
-	members := append([]wire.Member{
-		{Name: "type", Value: wire.Quote("final")},
-		{Name: "acs_version", Value: wire.Quote(Version)},
-		{Name: "request_id", Value: wire.Quote(q.requestID())},
-	}, core...)
-	members = append(members, more...)
+	members := append(append(binding(q), core...), more...)
 	if chain != "" {
 		members = append(members, wire.Member{Name: "chain_hash", Value: wire.Quote(chain)})
 	}
 	return b.send(q, "result", members)
+}
+
+// binding is what ties a result to its request.
+func binding(q *request) []wire.Member {
+	return []wire.Member{
+		{Name: "type", Value: wire.Quote("final")},
+		{Name: "acs_version", Value: wire.Quote(Version)},
+		{Name: "request_id", Value: wire.Quote(q.requestID())},
+	}
 }
 
 // send checks an envelope and signs it if the request was signed.
@@ -106,7 +111,7 @@ func (b *Binding) send(q *request, box string, members []wire.Member) ([]byte, e
 	if !q.signed {
 		return envelope, nil
 	}
-	return Sign(q.key, q.keyID, envelope, box)
+	return signing.SignEnvelope(q.key, q.keyID, envelope, box)
 }
 
 // errorAnswer writes an error, signed if the request was.
@@ -134,7 +139,7 @@ func envelope(id []byte, box string, members []wire.Member) []byte {
 // left to the agent's own posture, which may be to go on.
 func (b *Binding) refuse(q *request, code, reasoning string) []byte {
 	d := denied(code, reasoning)
-	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS §10)
+	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS, session lifecycle)
 		d = d.fit(q.step.method, false)
 	}
 	answer, err := b.result(q, d, "")
@@ -145,14 +150,24 @@ func (b *Binding) refuse(q *request, code, reasoning string) []byte {
 	return answer
 }
 
-// broken answers what a panic cut off: as a step it is refused, whatever the fault was.
+// broken answers what a panic cut off: as a step it is refused, whatever the fault was. It checks nothing of what it
+// writes, so that a fault in the checks cannot stop it.
 func (b *Binding) broken(q *request, p any) []byte {
 	b.Log.Error("panic in a step", "protocol", Name, "panic", p, "stack", string(debug.Stack()))
-	if q.signed && q.step != nil {
-		return b.refuse(q, reasonBroken, "The hub failed while it judged this step.")
+	if !q.signed {
+		return refusal(q.id, faultf(internalError, reasonBroken, "the hub failed"))
 	}
-	if q.signed {
-		return b.errorAnswer(q, faultf(internalError, reasonBroken, "the hub failed"))
+	box, members := "error", faultf(internalError, reasonBroken, "the hub failed").members()
+	if m, found, _ := lookup(q.method); found {
+		if d, err := denied(reasonBroken, judgeFailed).fit(m, false).members(); err == nil {
+			box, members = "result", append(binding(q), d...)
+		}
 	}
-	return refusal(q.id, faultf(internalError, reasonBroken, "the hub failed"))
+	answer, err := signing.SignEnvelope(q.key, q.keyID, envelope(q.id, box, members), box)
+	if err != nil {
+		return refusal(q.id, faultf(internalError, reasonBroken, "the hub failed"))
+	}
+	return answer
 }
+
+const judgeFailed = "The hub failed while it judged this step."

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"deskbell/backend/guardian"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
 // skew is how far an agent's clock may be from the hub's (ACS §10.3).
 const skew = 300 * time.Second
 
-// take goes through everything that may refuse a request, in the order of ACS §9, until it is answered or known to
+// take goes through everything that may refuse a request, in one fixed order, until it is answered or known to
 // wait: then wait returns its answer.
 func (b *Binding) take(ctx context.Context, q *request, raw []byte) (answer []byte, wait func(context.Context) []byte) {
 	if f := q.read(raw); f != nil {
@@ -42,7 +43,7 @@ func (b *Binding) take(ctx context.Context, q *request, raw []byte) (answer []by
 	return b.takeStep(ctx, q, m)
 }
 
-// authenticate checks the signature (ACS §7). It is looked at before the schema, so that what is wrong with the rest
+// authenticate checks the signature (ACS §10). It is looked at before the schema, so that what is wrong with the rest
 // can be said under a signature.
 func (b *Binding) authenticate(q *request) *fault {
 	signature := q.get("signature")
@@ -51,8 +52,8 @@ func (b *Binding) authenticate(q *request) *fault {
 		b.alert(q, alertUnsigned, "sends requests without a signature: its host does not know the hub's secret")
 		return faultf(signatureFailed, "signature_missing", "the request is not signed")
 	}
-	key, err := SessionKey(b.Secret, session)
-	if err != nil || session == "" || !Verify(key, q.raw, "params") {
+	key, err := signing.SessionKey(b.Secret, session)
+	if err != nil || session == "" || !signing.VerifyEnvelope(key, q.raw, "params") {
 		b.alert(q, alertSignature, "sent a request whose signature is not right: it may have another secret")
 		return faultf(signatureFailed, "signature_mismatch", "the signature does not fit the request")
 	}
@@ -102,19 +103,23 @@ func (b *Binding) takeStep(ctx context.Context, q *request, m method) (answer []
 	if f := b.fresh(q); f != nil {
 		return b.errorAnswer(q, f), nil
 	}
-	if f, err := b.use(ctx, q); err != nil {
+	// What is looked at next changes nothing, so the request is used up together with what it leads to.
+	f := b.checkStep(s)
+	if f == nil && s.session.SealedAt.IsZero() {
+		return b.join(ctx, s)
+	}
+	switch used, err := b.use(ctx, q); {
+	case err != nil:
 		return b.failed(q, err), nil
-	} else if f != nil {
+	case used != nil:
+		return b.errorAnswer(q, used), nil
+	case f != nil:
 		return b.errorAnswer(q, f), nil
 	}
-	if f := b.checkStep(s); f != nil {
-		return b.errorAnswer(q, f), nil
-	}
-	if !s.session.SealedAt.IsZero() {
-		return b.refuse(q, reasonClosed, "This session has ended."), nil
-	}
-	return b.join(ctx, s)
+	return b.refuse(q, reasonClosed, sessionEnded), nil
 }
+
+const sessionEnded = "This session has ended."
 
 // fresh refuses a request that was written too long ago, or in the future.
 func (b *Binding) fresh(q *request) *fault {
@@ -165,7 +170,7 @@ func (b *Binding) checkStep(s *step) *fault {
 	return nil
 }
 
-// checkMCP looks at what the schema of MCP messages cannot say (ACS §13).
+// checkMCP looks at what the schema of MCP messages cannot say.
 func checkMCP(s *step) *fault {
 	payload := s.get("payload")
 	named, isRequest := wire.Get(payload, "method")

@@ -97,3 +97,10 @@ func clip(s string, n int) string {
 	}
 	return s[:cut] + "…"
 }
+
+// member is the text of a member of an object; empty when there is none, or it is no text.
+func member(object []byte, name string) string {
+	raw, _ := wire.Get(object, name)
+	text, _ := wire.String(raw)
+	return text
+}

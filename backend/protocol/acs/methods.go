@@ -93,7 +93,7 @@ func lookup(name string) (m method, found, reserved bool) {
 // toolsCall is the one method of MCP that acts.
 const toolsCall = "tools/call"
 
-// wrapped takes apart a method that carries a message of another protocol (ACS §13): protocols/MCP/tools/call, or
+// wrapped takes apart a method that carries a message of another protocol: protocols/MCP/tools/call, or
 // wrapped:mcp-2025-06-18/tools/call, which names a version. Protocols are known whatever the case of their names.
 func wrapped(name string) (protocol, version, inner string) {
 	if rest, ok := strings.CutPrefix(name, "protocols/"); ok {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,10 +123,10 @@ func (b *Binding) answered(ctx context.Context, s *step, it inbox.Item) []byte {
 	var d decision
 	if err := protocol.Unmarshal(it.Response, &d); err != nil || it.Outcome == nil {
 		b.Log.Error("a call's answer cannot be read", "protocol", Name, "err", err)
-		return b.finish(ctx, s, denied(reasonBroken, "The hub failed while it judged this step."), &gate.Judgement{Item: it.ID, Judge: "system:" + reasonBroken})
+		return b.finish(ctx, s, denied(reasonBroken, judgeFailed), &gate.Judgement{Item: it.ID, Judge: "system:" + reasonBroken})
 	}
-	j := &gate.Judgement{Item: it.ID, Judge: it.Outcome.Actor, Reason: it.Outcome.Comment, Changed: it.Outcome.Arguments}
-	return b.finish(ctx, s, d, j)
+	j := gate.Decided(s.subject, it)
+	return b.finish(ctx, s, d, &j)
 }
 
 // Reply implements inbox.Replier: the decision that an ended card means. What binds it to its request, and the
@@ -142,6 +143,13 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 // meaning reads an outcome as a decision. Only one that says so in so many words allows anything.
 func meaning(it inbox.Item) (decision, error) {
 	out := it.Outcome
+	if id, ok := strings.CutPrefix(out.Actor, gate.RuleJudge); ok { // one that came while the call waited
+		verdict := gate.Deny
+		if value, _ := wire.String(out.Value); out.State == inbox.Answered && value == inbox.Allow {
+			verdict = gate.Allow
+		}
+		return ruled(gate.Ruling{Verdict: verdict, Rule: gate.Rule{ID: id, Reason: out.Comment}}), nil
+	}
 	said := func(text, code string) decision {
 		if out.Comment != "" {
 			text = out.Comment

@@ -2,13 +2,14 @@ package acs
 
 import (
 	"deskbell/backend/inbox"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
 // ping answers system/ping (ACS §13): whoever asks, whatever the state of their session. It enters no chain and uses
 // nothing up. It is signed only to those who signed: nobody else obtains a signature over ids of their choice.
 func (b *Binding) ping(q *request) []byte {
-	if key, err := SessionKey(b.Secret, q.session()); err == nil && q.session() != "" && Verify(key, q.raw, "params") {
+	if key, err := signing.SessionKey(b.Secret, q.session()); err == nil && q.session() != "" && signing.VerifyEnvelope(key, q.raw, "params") {
 		q.signed, q.key, q.keyID = true, key, member(q.get("signature"), "key_id")
 	}
 	if f := b.checkEnvelope(q); f != nil {

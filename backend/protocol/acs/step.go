@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
-	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
 
@@ -38,13 +39,15 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 	if next.RequestHash, err = guardian.RequestHash(s.params); err != nil {
 		return b.failed(s.request, err), nil
 	}
-	s.entry, err = b.Guardian.Append(ctx, Name, s.session.ID, s.method.seals, func(head string, seq int) (guardian.Step, error) {
+	s.entry, err = b.Guardian.Join(ctx, Name, s.session.ID, s.requestID(), s.text("nonce"), s.method.seals, s.at, func(head string, seq int) (guardian.Step, error) {
 		chained = known == "" || known == head
 		return guardian.Link(head, next)
 	})
 	switch {
+	case errors.Is(err, guardian.ErrUsed):
+		return b.errorAnswer(s.request, b.replayed(s.request)), nil
 	case errors.Is(err, guardian.ErrSealed):
-		return b.refuse(s.request, reasonClosed, "This session has ended."), nil
+		return b.refuse(s.request, reasonClosed, sessionEnded), nil
 	case err != nil:
 		return b.failed(s.request, err), nil
 	case !chained:
@@ -113,8 +116,6 @@ func ruled(r gate.Ruling) decision {
 		Data: wire.Compose([]wire.Member{{Name: "rule", Value: wire.Compose([]wire.Member{
 			{Name: "id", Value: wire.Quote(r.Rule.ID)},
 			{Name: "verdict", Value: wire.Quote(string(r.Verdict))},
-			{Name: "created_by", Value: wire.Quote(r.Rule.CreatedBy)},
-			{Name: "created_at", Value: wire.Quote(inbox.FormatTime(r.Rule.CreatedAt))},
 		})}}),
 	}
 	if r.Verdict == gate.Deny {
@@ -134,27 +135,26 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 	answer, err := b.result(s.request, d, s.entry.Hash)
 	if err != nil {
 		b.Log.Error("an answer could not be written", "protocol", Name, "method", s.method.name, "err", err)
-		d = denied(reasonBroken, "The hub failed while it judged this step.").fit(s.method, false)
+		d = denied(reasonBroken, judgeFailed).fit(s.method, false)
 		if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-			return b.refuse(s.request, reasonBroken, "The hub failed while it judged this step.")
+			return b.refuse(s.request, reasonBroken, judgeFailed)
 		}
 		judgement = systemJudgement(judgement, reasonBroken)
 	}
 	now := b.now()
 	if judgement != nil {
-		judgement.Subject, judgement.Verdict, judgement.DecidedAt = s.subject, gate.Allow, now
-		if d.Verdict == deny {
+		judgement.Subject = s.subject
+		if judgement.Verdict = gate.Allow; d.Verdict == deny {
 			judgement.Verdict = gate.Deny
+		}
+		if judgement.DecidedAt.IsZero() {
+			judgement.DecidedAt = now
 		}
 		if judgement.Reason == "" {
 			judgement.Reason = d.Reasoning
 		}
-		err = b.Gate.Record(ctx, *judgement)
 	}
-	if err == nil {
-		err = b.Guardian.Answer(ctx, Name, s.session.ID, s.entry.Seq, d.verdict(), d.Codes, now, answer)
-	}
-	if err == nil {
+	if err = b.record(ctx, s, d, judgement, answer, now); err == nil {
 		return answer
 	}
 	b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
@@ -163,6 +163,18 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 		return b.refuse(s.request, reasonStore, storeFailed)
 	}
 	return answer
+}
+
+// record stores who judged, and the answer. Both are written at once, so that one commit can take them together.
+func (b *Binding) record(ctx context.Context, s *step, d decision, judgement *gate.Judgement, answer []byte, now time.Time) error {
+	var judged error
+	var writing sync.WaitGroup
+	if judgement != nil {
+		writing.Go(func() { judged = b.Gate.Record(ctx, *judgement) })
+	}
+	err := b.Guardian.Answer(ctx, Name, s.session.ID, s.entry.Seq, d.verdict(), d.Codes, now, answer)
+	writing.Wait()
+	return errors.Join(judged, err)
 }
 
 func systemJudgement(j *gate.Judgement, reason string) *gate.Judgement {

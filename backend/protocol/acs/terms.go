@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deskbell/backend/protocol"
+	"deskbell/backend/signing"
 )
 
 // clientHello is what an agent's host offers (ACS §4).
@@ -67,7 +68,7 @@ func negotiate(offer clientHello, p platform, secure bool) (terms, *fault) {
 	t := terms{
 		Version: Version, Methods: []string{}, Transport: served[transport],
 		Timeout:    timeouts{DefaultMS: p.wait.Milliseconds(), PerMethod: map[string]int64{}},
-		Algorithms: []string{algorithm}, SkewMS: skew.Milliseconds(),
+		Algorithms: []string{signing.AlgEnvelope}, SkewMS: skew.Milliseconds(),
 		OnFailure: deny, // a gate that opens when its keeper is gone is no gate
 		Approvers: []string{"human"}, Profiles: []string{},
 	}
@@ -96,7 +97,7 @@ func negotiate(offer clientHello, p platform, secure bool) (terms, *fault) {
 const anyMCP = "protocols/MCP/*"
 
 // knows says whether a method that was offered is one the hub judges. A method that names a version of the protocol it
-// wraps is, when that version was offered too (ACS §13).
+// wraps is, when that version was offered too.
 func (o clientHello) knows(name string) bool {
 	if name == methodPing {
 		return true

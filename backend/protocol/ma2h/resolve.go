@@ -34,8 +34,12 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	if err != nil {
 		return err
 	}
-	if c.Operator {
-		if d.Arguments, err = editedArguments(raw); err != nil {
+	if c.Operator { // what an agent says of an edit is ignored like all else that follows from the answer
+		edited, _ := wire.Get(raw, "edited")
+		if d.Arguments, err = protocol.EditedArguments(edited); err != nil {
+			return err
+		}
+		if err := d.CheckSizes(); err != nil {
 			return err
 		}
 	}
@@ -85,23 +89,6 @@ func (b *Binding) decision(raw []byte) (inbox.Decision, error) {
 		d.Checklist = append(d.Checklist, inbox.Check{Text: c.Text, Done: c.Done})
 	}
 	return d, d.CheckSizes()
-}
-
-// editedArguments are what the operator changes in a call before it is allowed. MA2H has no such answers; the inbox
-// refuses them for whatever is no call.
-func editedArguments(raw []byte) (json.RawMessage, error) {
-	edited, ok := wire.Get(raw, "edited")
-	if !ok || edited[0] != '{' {
-		return nil, nil // "edited": true is the agent's word for itself, and ignored
-	}
-	arguments, ok := wire.Get(edited, "arguments")
-	switch {
-	case !ok:
-		return nil, inbox.Invalid("/edited/arguments", "must be present")
-	case len(arguments) > inbox.MaxArguments:
-		return nil, inbox.Invalid("/edited/arguments", "is larger than %d bytes", inbox.MaxArguments)
-	}
-	return arguments, nil
 }
 
 // cancel answers POST /v1/messages/{id}/cancel (MA2H §8.4).

@@ -1,0 +1,316 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/client"
+	"deskbell/backend/secrets"
+	"deskbell/backend/signing"
+	"deskbell/backend/wire"
+)
+
+// acsDoctor looks at one thing after the other, each as far as those before it allow.
+func (a *app) acsDoctor(ctx context.Context, f acsFlags) error {
+	d := &doctor{app: a, now: time.Now()}
+	var err error
+	if d.cfg, err = a.config(); err != nil {
+		return err
+	}
+	key := d.acsKey()
+	h, err := d.online(ctx, d.cfg)
+	switch {
+	case err != nil:
+		d.add(levelFail, "hub", "", "%s", err)
+	case h == nil:
+		d.add(levelFail, "hub", "start it: `deskbell serve`, or the window", "does not run")
+	default:
+		d.add(levelOK, "hub", "", "runs at %s", h.URL)
+	}
+	if h != nil && key != "" {
+		d.acsTalk(ctx, h, []byte(key))
+	}
+	python := d.acsPython(ctx)
+	wired := d.acsSettings(f, h)
+	if wired != "" && python && h != nil && key != "" {
+		d.acsFire(ctx, h, wired)
+	}
+	return d.report()
+}
+
+// acsKey looks at the shared key; empty when it cannot be used.
+func (d *doctor) acsKey() string {
+	path := acsKeyFile(d.cfg)
+	key, err := secrets.ReadSharedKey(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		d.add(levelFail, "shared key", "start the hub once: it makes the key", "there is no %s", path)
+	case err != nil:
+		d.add(levelFail, "shared key", "", "%s", err)
+	default:
+		d.add(levelOK, "shared key", "", "only you can read %s", path)
+	}
+	return key
+}
+
+// acsPython says whether the adapter could run.
+func (d *doctor) acsPython(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2]); sys.exit(sys.version_info < (3, 10))").Output()
+	version := strings.TrimSpace(string(out))
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		d.add(levelFail, "python3", "install Python 3.10 or newer", "is not there")
+		return false
+	case err != nil:
+		d.add(levelFail, "python3", "install Python 3.10 or newer", "does not do: version %q, %s", version, err)
+		return false
+	}
+	d.add(levelOK, "python3", "", "version %s", version)
+	if err := exec.CommandContext(ctx, "python3", "-c", "import rfc8785").Run(); err != nil {
+		d.add(levelFail, "rfc8785", "python3 -m pip install rfc8785, for the Python that hooks run", "the adapter's one package is missing")
+		return false
+	}
+	d.add(levelOK, "rfc8785", "", "can be imported")
+	return true
+}
+
+// acsSettings looks at the hooks in the settings file and returns the command of one that fires without harm.
+func (d *doctor) acsSettings(f acsFlags, h *hub) (command string) {
+	const again = "deskbell acs setup claude-code --adapter PATH --write"
+	file, err := f.settingsFile()
+	if err != nil {
+		d.add(levelFail, "hooks", "", "%s", err)
+		return ""
+	}
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		d.add(levelFail, "hooks", again, "there is no %s", file)
+		return ""
+	}
+	var settings struct {
+		Hooks map[string][]hookGroup `json:"hooks"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &settings)
+	}
+	if err != nil {
+		d.add(levelFail, "hooks", "mend the settings file", "%s cannot be read: %s", file, err)
+		return ""
+	}
+	var missing, open []string
+	for _, want := range claudeHooks {
+		hook, ok := acsHook(settings.Hooks[want.event])
+		switch {
+		case !ok:
+			missing = append(missing, want.event)
+		case want.gate && (!strings.Contains(hook.Command, "ACS_DEFAULT_DENY=1") || hook.OnFailure != "block"):
+			open = append(open, want.event)
+		case want.gate && hook.Timeout < want.seconds:
+			open = append(open, fmt.Sprintf("%s (gives up after %d s)", want.event, hook.Timeout))
+		}
+		if want.event == "SessionStart" {
+			command = hook.Command
+		}
+	}
+	switch {
+	case len(missing) == len(claudeHooks):
+		d.add(levelFail, "hooks", again, "%s runs no ACS adapter", file)
+		return ""
+	case len(missing) > 0:
+		d.add(levelFail, "hooks", again, "%s does not wire %s", file, strings.Join(missing, ", "))
+	case len(open) > 0:
+		d.add(levelWarn, "hooks", again, "these would let things happen without an answer: %s", strings.Join(open, ", "))
+	default:
+		d.add(levelOK, "hooks", "", "all %d events are wired in %s, and its gates fail closed", len(claudeHooks), file)
+	}
+	if h != nil && command != "" && !strings.Contains(command, shellWord(h.URL+"/acs")) {
+		d.add(levelFail, "address", again, "the hooks ask another hub than the one that runs at %s", h.URL)
+		return ""
+	}
+	d.acsAdapter(f, command)
+	return command
+}
+
+// acsAdapter says whether the adapter's file is where the hooks expect it.
+func (d *doctor) acsAdapter(f acsFlags, command string) {
+	path := f.adapter
+	if path == "" {
+		before, _, _ := strings.Cut(command, " "+acsMark)
+		_, path, _ = strings.Cut(before, " python3 ")
+		path = strings.ReplaceAll(strings.Trim(path, "'"), `'\''`, "'")
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		d.add(levelFail, "adapter", "get it from the public repository GenAI-Security-Project/agent-control-standard, and wire it anew", "there is no file %q", path)
+		return
+	}
+	d.add(levelOK, "adapter", "", "is %s", path)
+}
+
+func acsHook(groups []hookGroup) (hookCommand, bool) {
+	for _, g := range groups {
+		if i := slices.IndexFunc(g.Hooks, func(c hookCommand) bool { return strings.Contains(c.Command, acsMark) }); i >= 0 {
+			return g.Hooks[i], true
+		}
+	}
+	return hookCommand{}, false
+}
+
+// acsTalk does what a hook does: it pings, agrees on terms and sends two steps that harm nobody.
+func (d *doctor) acsTalk(ctx context.Context, h *hub, secret []byte) {
+	probe := &acsProbe{hub: h, session: newUUID(), secret: secret}
+	if answer, err := probe.send(ctx, "system/ping", []byte(`{"echo":"doctor"}`), false); err != nil {
+		d.add(levelFail, "ping", "is this hub of this version?", "%s", err)
+		return
+	} else if result, _ := wire.Get(answer, "result"); textOf(result, "decision") != "allow" {
+		d.add(levelFail, "ping", "", "the hub answered %s", clipped(answer))
+		return
+	}
+	d.add(levelOK, "ping", "", "is answered")
+	offer := []byte(`{"acs_versions_supported":["0.1.0"],"methods_implemented":["steps/sessionStart","steps/sessionEnd"],"transports_supported":["http","https"],"provenance_producer":"none","profiles_supported":["acs-core"]}`)
+	answer, err := probe.send(ctx, "handshake/hello", offer, true)
+	if err == nil {
+		if result, _ := wire.Get(answer, "result"); textOf(result, "negotiated_version") == "" {
+			err = fmt.Errorf("the hub answered %s", clipped(answer))
+		}
+	}
+	if err != nil {
+		d.add(levelFail, "handshake", "does the hub run on this data folder, with this key?", "%s", err)
+		return
+	}
+	d.add(levelOK, "handshake", "", "terms are agreed, under the shared key")
+	for _, step := range []struct{ method, payload string }{{"steps/sessionStart", `{}`}, {"steps/sessionEnd", `{"reason":"completed"}`}} {
+		answer, err := probe.send(ctx, step.method, []byte(step.payload), true)
+		if err == nil {
+			result, _ := wire.Get(answer, "result")
+			if textOf(result, "decision") != "allow" || textOf(result, "chain_hash") == "" {
+				err = fmt.Errorf("the hub answered %s", clipped(answer))
+			}
+		}
+		if err != nil {
+			d.add(levelFail, "step", "", "%s: %s", step.method, err)
+			return
+		}
+	}
+	d.add(levelOK, "step", "", "is allowed, signed, and in the chain of its session")
+}
+
+// acsFire runs the command of a hook as Claude Code would, and looks for its session at the hub.
+func (d *doctor) acsFire(ctx context.Context, h *hub, command string) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	session := newUUID()
+	event := func(name, more string) string {
+		return `{"session_id":"` + session + `","transcript_path":"","cwd":"` + "." + `","hook_event_name":"` + name + `"` + more + `}`
+	}
+	for _, e := range []string{event("SessionStart", `,"source":"startup"`), event("SessionEnd", `,"reason":"other"`)} {
+		cmd := exec.CommandContext(ctx, "sh", "-c", command)
+		cmd.Stdin = strings.NewReader(e)
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Run(); err != nil {
+			d.add(levelFail, "hook", "", "its command failed: %s: %s", err, clipped(said.Bytes()))
+			return
+		}
+	}
+	var seen struct {
+		Session struct {
+			Steps int `json:"steps"`
+		} `json:"session"`
+	}
+	if err := h.Call(ctx, http.MethodGet, "/api/guardian/acs/"+session, nil, &seen); err != nil || seen.Session.Steps == 0 {
+		d.add(levelFail, "hook", "look at "+filepath.Join(d.cfg.Data, "acs", "adapter-audit.log"), "its command ran, and nothing of it reached the hub")
+		return
+	}
+	d.add(levelOK, "hook", "", "fires, and is answered: the hub has the %d steps of its session", seen.Session.Steps)
+}
+
+// acsProbe is the doctor as an agent's host.
+type acsProbe struct {
+	hub     *hub
+	session string
+	secret  []byte
+}
+
+// send posts one request and returns the answer, whose signature is right if the request had one.
+func (p *acsProbe) send(ctx context.Context, method string, payload []byte, sign bool) ([]byte, error) {
+	id := newUUID()
+	metadata := wire.Compose([]wire.Member{{Name: "agent_id", Value: wire.Quote("doctor")}, {Name: "session_id", Value: wire.Quote(p.session)}, {Name: "platform", Value: wire.Quote("deskbell")}})
+	params := wire.Compose([]wire.Member{
+		{Name: "acs_version", Value: wire.Quote("0.1.0")}, {Name: "request_id", Value: wire.Quote(id)}, {Name: "timestamp", Value: wire.Quote(time.Now().UTC().Format(time.RFC3339Nano))},
+		{Name: "metadata", Value: metadata}, {Name: "payload", Value: payload},
+	})
+	body := wire.Compose([]wire.Member{{Name: "jsonrpc", Value: wire.Quote("2.0")}, {Name: "id", Value: wire.Quote(id)}, {Name: "method", Value: wire.Quote(method)}, {Name: "params", Value: params}})
+	key, err := signing.SessionKey(p.secret, p.session)
+	if err != nil {
+		return nil, err
+	}
+	if sign {
+		if body, err = signing.SignEnvelope(key, "default", body, "params"); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.hub.URL+"/acs", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := p.hub.HTTP.Do(req)
+	if err != nil {
+		return nil, errors.New(client.PlainNet(err))
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("HTTP status %d", resp.StatusCode)
+	}
+	if err := wire.Check(answer, 0); err != nil {
+		return nil, err
+	}
+	for _, box := range []string{"result", "error"} {
+		if _, ok := wire.Get(answer, box); ok && sign && !signing.VerifyEnvelope(key, answer, box) {
+			return nil, fmt.Errorf("the answer is not signed with the shared key: %s", clipped(answer))
+		}
+	}
+	return answer, nil
+}
+
+func textOf(object []byte, name string) string {
+	raw, _ := wire.Get(object, name)
+	text, _ := wire.String(raw)
+	return text
+}
+
+func clipped(raw []byte) string {
+	if len(raw) > 300 {
+		raw = raw[:300]
+	}
+	return strings.ToValidUTF8(string(raw), "")
+}
+
+// newUUID is a random one (RFC 9562, version 4).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,308 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/secrets"
+	"deskbell/backend/wire"
+)
+
+// acsMark ends the commands of hooks that an ACS adapter runs, so that they are known again.
+const acsMark = "# acs-adapter-wired"
+
+// claudeHook is how one event of Claude Code is wired.
+type claudeHook struct {
+	event   string
+	seconds int  // after which Claude Code gives up on the hook
+	gate    bool // nothing happens without an answer
+}
+
+// claudeHooks are the events that the adapter knows. A tool may wait for the person as long as Claude Code lets a hook
+// run; the adapter gives up a minute before, and the hub has said no before that.
+var claudeHooks = []claudeHook{
+	{event: "SessionStart", seconds: 30},
+	{event: "UserPromptSubmit", seconds: 30, gate: true},
+	{event: "PreToolUse", seconds: 600, gate: true},
+	{event: "PostToolUse", seconds: 60},
+	{event: "Notification", seconds: 30},
+	{event: "Stop", seconds: 30},
+	{event: "SessionEnd", seconds: 10},
+}
+
+// hookGroup and hookCommand are the shape of Claude Code's settings.
+type hookGroup struct {
+	Matcher string        `json:"matcher"`
+	Hooks   []hookCommand `json:"hooks"`
+}
+
+type hookCommand struct {
+	Type    string `json:"type"`
+	Timeout int    `json:"timeout"`
+	// OnFailure blocks what the hook guards when the hook itself fails or runs out of time.
+	OnFailure string `json:"onFailure,omitempty"`
+	Command   string `json:"command"`
+}
+
+// wiring is what the hooks' commands need to know.
+type wiring struct{ url, key, audit, adapter string }
+
+// command is what an event runs. Its environment stands in it: Claude Code hands hooks none of their own.
+func (w wiring) command(h claudeHook) string {
+	words := []string{"ACS_GUARDIAN_URL=" + shellWord(w.url), "ACS_HMAC_SECRET_FILE=" + shellWord(w.key)}
+	if h.gate {
+		words = append(words, "ACS_DEFAULT_DENY=1")
+	}
+	words = append(words, "ACS_AUDIT_FILE="+shellWord(w.audit), "python3", shellWord(w.adapter), acsMark)
+	return strings.Join(words, " ")
+}
+
+func (w wiring) hooks() map[string][]hookGroup {
+	all := map[string][]hookGroup{}
+	for _, h := range claudeHooks {
+		c := hookCommand{Type: "command", Timeout: h.seconds, Command: w.command(h)}
+		if h.gate {
+			c.OnFailure = "block"
+		}
+		all[h.event] = []hookGroup{{Matcher: "*", Hooks: []hookCommand{c}}}
+	}
+	return all
+}
+
+// shellWord writes a text so that a POSIX shell reads it as that one word.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func (a *app) acsSetup(ctx context.Context, f acsFlags) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	file, err := f.settingsFile()
+	if err != nil {
+		return err
+	}
+	hooks := map[string][]hookGroup{}
+	if !f.remove {
+		w, err := a.wiring(ctx, f)
+		if err != nil {
+			return err
+		}
+		hooks = w.hooks()
+		if _, err := secrets.ReadSharedKey(acsKeyFile(cfg)); errors.Is(err, fs.ErrNotExist) {
+			a.say("the hub makes the shared key when it first starts: start it before Claude Code")
+		} else if err != nil {
+			return err
+		}
+	}
+	out := map[string]any{"settings": file, "written": f.write, "hooks": hooks}
+	if f.write {
+		backup, err := writeHooks(file, hooks)
+		if err != nil {
+			return err
+		}
+		out["copy"] = backup
+		if backup != "" {
+			a.say("%s as it was is kept as %s", file, backup)
+		}
+		a.say("wrote %s: restart Claude Code, then run `deskbell acs doctor`", file)
+	}
+	switch {
+	case a.json:
+		return a.printJSON(out)
+	case !f.write:
+		text, err := marshalIndent(map[string]any{"hooks": hooks})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, string(text))
+		a.say("merge this into %s, or let --write do it", file)
+	}
+	return nil
+}
+
+// wiring finds what the hooks need; all of it as absolute paths, since hooks run in the projects' folders.
+func (a *app) wiring(ctx context.Context, f acsFlags) (wiring, error) {
+	cfg, err := a.config()
+	if err != nil {
+		return wiring{}, err
+	}
+	if f.adapter == "" {
+		return wiring{}, usagef("say where the adapter is: --adapter PATH, of acs_adapter.py in adapters/claude-code of the public repository GenAI-Security-Project/agent-control-standard")
+	}
+	w := wiring{key: acsKeyFile(cfg), audit: filepath.Join(cfg.Data, "acs", "adapter-audit.log"), adapter: f.adapter}
+	if w.url, _, err = a.acsURL(ctx, cfg); err != nil {
+		return wiring{}, err
+	}
+	for _, path := range []*string{&w.key, &w.audit, &w.adapter} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return wiring{}, err
+		}
+	}
+	if info, err := os.Stat(w.adapter); err != nil || info.IsDir() {
+		return wiring{}, usagef("--adapter: there is no file %s", w.adapter)
+	}
+	return w, nil
+}
+
+// writeHooks merges hooks into a settings file: what an ACS adapter ran before goes, everything else stays as it is and
+// where it is. It returns where the file as it was is kept; empty when there was none.
+func writeHooks(file string, hooks map[string][]hookGroup) (backup string, err error) {
+	// A link leads to the file that is meant; it stays a link.
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		file = real
+	}
+	before, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		before, err = nil, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	after, err := mergeHooks(before, hooks)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", file, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", err
+	}
+	if before != nil {
+		backup = file + "." + time.Now().UTC().Format("20060102T150405.000") + ".before-deskbell"
+		if err := secrets.WriteFile(backup, before); err != nil {
+			return "", err
+		}
+	}
+	return backup, secrets.WriteFile(file, after)
+}
+
+// mergeHooks returns settings with their ACS hooks replaced by these.
+func mergeHooks(settings []byte, hooks map[string][]hookGroup) ([]byte, error) {
+	if len(strings.TrimSpace(string(settings))) == 0 {
+		settings = []byte("{}")
+	}
+	members, err := wire.Members(settings)
+	if err != nil {
+		return nil, fmt.Errorf("is not acceptable JSON: %w", err)
+	}
+	i := slices.IndexFunc(members, func(m wire.Member) bool { return m.Name == "hooks" })
+	if i < 0 {
+		members, i = append(members, wire.Member{Name: "hooks", Value: []byte("{}")}), len(members)
+	}
+	events, err := wire.Members(members[i].Value)
+	if err != nil {
+		return nil, errors.New("its hooks are no object")
+	}
+	kept := events[:0]
+	for _, e := range events {
+		groups, err := withoutACS(e.Value)
+		if err != nil {
+			return nil, fmt.Errorf("its hooks of %s: %w", e.Name, err)
+		}
+		if len(groups) > 0 || string(e.Value) == "[]" {
+			kept = append(kept, wire.Member{Name: e.Name, Value: join(groups)})
+		}
+	}
+	for _, h := range claudeHooks {
+		for _, g := range hooks[h.event] {
+			raw, err := marshalIndent(g)
+			if err != nil {
+				return nil, err
+			}
+			j := slices.IndexFunc(kept, func(m wire.Member) bool { return m.Name == h.event })
+			if j < 0 {
+				kept, j = append(kept, wire.Member{Name: h.event, Value: []byte("[]")}), len(kept)
+			}
+			groups, err := wire.Elements(kept[j].Value)
+			if err != nil {
+				return nil, err
+			}
+			kept[j].Value = join(append(groups, raw))
+		}
+	}
+	members[i].Value = wire.Compose(kept)
+	if len(kept) == 0 {
+		members = slices.Delete(members, i, i+1)
+	}
+	return indent(wire.Compose(members))
+}
+
+// withoutACS are an event's groups of hooks without those that an ACS adapter runs.
+func withoutACS(groups []byte) ([][]byte, error) {
+	all, err := wire.Elements(groups)
+	if err != nil {
+		return nil, err
+	}
+	var kept [][]byte
+	for _, g := range all {
+		list, _ := wire.Get(g, "hooks")
+		hooks, err := wire.Elements(list)
+		if err != nil {
+			kept = append(kept, g) // not for us to judge
+			continue
+		}
+		others := slices.DeleteFunc(slices.Clone(hooks), isACS)
+		switch {
+		case len(others) == len(hooks):
+			kept = append(kept, g)
+		case len(others) > 0:
+			members, err := wire.Members(g)
+			if err != nil {
+				return nil, err
+			}
+			for i := range members {
+				if members[i].Name == "hooks" {
+					members[i].Value = join(others)
+				}
+			}
+			kept = append(kept, wire.Compose(members))
+		}
+	}
+	return kept, nil
+}
+
+func isACS(hook []byte) bool {
+	raw, _ := wire.Get(hook, "command")
+	command, _ := wire.String(raw)
+	return strings.Contains(command, acsMark)
+}
+
+// join writes elements as an array.
+func join(elements [][]byte) []byte {
+	out := []byte{'['}
+	for i, e := range elements {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
+	return append(out, ']')
+}
+
+// marshalIndent writes v as people read JSON, without escapes that only HTML needs.
+func marshalIndent(v any) ([]byte, error) {
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return []byte(strings.TrimSpace(out.String())), nil
+}
+
+func indent(raw []byte) ([]byte, error) {
+	text, err := marshalIndent(json.RawMessage(raw))
+	return append(text, '\n'), err
+}

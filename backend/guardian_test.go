@@ -1,0 +1,117 @@
+package backend
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
+)
+
+// guard opens a session and gives it some steps, the first of which a rule answered.
+func (h *house) guard(id string, steps int) {
+	h.t.Helper()
+	ctx, g := h.t.Context(), h.hub.guardian
+	if _, err := g.Negotiate(ctx, guardian.Session{Protocol: "acs", ID: id, Agent: "acs/claude-code/one", AgentID: "one", Platform: "claude-code", Folder: "/w", OpenedAt: h.now(),
+		Terms: []byte(`{"negotiated_version":"0.1.0","timeout_config":{"default_ms":540000},"on_decision_failure":"deny","methods_evaluated":["steps/toolCallRequest"],"profiles_accepted":["acs-core"]}`)}, "hello", "", h.now()); err != nil {
+		h.t.Fatal(err)
+	}
+	for i := range steps {
+		request := fmt.Sprintf("%s-%d", id, i)
+		params := fmt.Appendf(nil, `{ "request_id": %q, "timestamp": "2026-09-19T10:00:00Z",%s"metadata": {"session_id": %q}, "payload": {"x": "a\u2028<b>", "n": 1e2} }`, request, "\n", id)
+		st := guardian.Step{Request: request, Method: "steps/toolCallRequest", At: h.now(), SentAt: "2026-09-19T10:00:00Z", RequestHash: must(guardian.RequestHash(params)), Summary: "ls", Params: params}
+		st = must(g.Append(ctx, "acs", id, false, func(head string, _ int) (guardian.Step, error) { return guardian.Link(head, st) }))
+		if i == 0 {
+			c := listing("ls")
+			c.Session, c.Request = id, request
+			j := gate.Judgement{Subject: gate.Subject{Protocol: "acs", Agent: "acs/claude-code/one", At: h.now(), Call: c}, Verdict: gate.Deny, Judge: "rule:r1", Reason: "no", DecidedAt: h.now()}
+			if err := h.hub.gate.Record(ctx, j); err != nil {
+				h.t.Fatal(err)
+			}
+			if err := g.Answer(ctx, "acs", id, st.Seq, gate.Deny, []string{"rule_denied"}, h.now(), []byte("{\n\"jsonrpc\":\"2.0\"}")); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestGuardedSessionsOverTheirPage(t *testing.T) {
+	h := withCalls(t)
+	op := h.operator()
+	h.guard("11111111-1111-4111-8111-111111111111", 5)
+	h.hub.guardian.Alert(guardian.Alert{At: h.now(), Kind: "unsigned", Agent: "x\u202e", Text: "sends unsigned requests"})
+	all := op.call("GET", "/api/guardian", nil).want(200)
+	var list struct {
+		Sessions []map[string]any
+		Alerts   []map[string]any
+	}
+	all.into(&list)
+	if len(list.Sessions) != 1 || list.Sessions[0]["steps"] != 5.0 || list.Sessions[0]["denied"] != 1.0 || len(list.Alerts) != 1 || list.Alerts[0]["kind"] != "unsigned" {
+		t.Errorf("%s", all.body)
+	}
+	if terms, _ := json.Marshal(list.Sessions[0]["terms"]); string(terms) != `{"decision_ms":540000,"methods":["steps/toolCallRequest"],"on_decision_failure":"deny","profiles":["acs-core"]}` {
+		t.Errorf("terms: %s", terms)
+	}
+	path := "/api/guardian/acs/11111111-1111-4111-8111-111111111111"
+	one := op.call("GET", path+"?limit=2", nil).want(200)
+	if one.get("chain") != `{"ok":true,"steps":5}` || one.get("next_cursor") != "2" {
+		t.Errorf("%s", one.body)
+	}
+	var page struct{ Steps []map[string]any }
+	if one.into(&page); page.Steps[0]["rule"] != "r1" || page.Steps[0]["verdict"] != "deny" || page.Steps[0]["what"] != "call" || page.Steps[1]["verdict"] != "" {
+		t.Errorf("%s", one.body)
+	}
+	if rest := op.call("GET", path+"?after=2", nil).want(200); strings.Count(rest.get("steps"), `"seq"`) != 3 || rest.get("next_cursor") != "" {
+		t.Errorf("%s", rest.body)
+	}
+	op.call("GET", path+"?limit=0", nil).want(422)
+	op.call("GET", "/api/guardian/acs/nobody", nil).want(404)
+	op.call("GET", "/api/guardian/acs/nobody/export", nil).want(404)
+	h.agent("bot").call("GET", path+"/export", nil).want(403)
+	file := op.call("GET", path+"/export", nil).want(200)
+	if d := file.header.Get("Content-Disposition"); !strings.Contains(d, "attachment") {
+		t.Errorf("Content-Disposition %q", d)
+	}
+	lines := bytes.Split(bytes.TrimSpace(file.body), []byte("\n"))
+	if len(lines) != 6 {
+		t.Fatalf("%d lines: %s", len(lines), file.body)
+	}
+	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body)); err != nil || !c.OK() || c.Steps != 5 || s.ID != "11111111-1111-4111-8111-111111111111" {
+		t.Errorf("%+v %+v %v", s, c, err)
+	}
+	swap := func(i, j int) []byte {
+		l := append([][]byte(nil), lines...)
+		l[i], l[j] = l[j], l[i]
+		return bytes.Join(l, []byte("\n"))
+	}
+	replace := func(line int, old, new string) []byte {
+		l := append([][]byte(nil), lines...)
+		if l[line] = bytes.Replace(l[line], []byte(old), []byte(new), 1); bytes.Equal(l[line], lines[line]) {
+			t.Fatalf("%q is not in %s", old, l[line])
+		}
+		return bytes.Join(l, []byte("\n"))
+	}
+	for what, c := range map[string]struct {
+		file   []byte
+		broken int
+	}{
+		"a changed argument":     {replace(3, "<b>", "<c>"), 3},
+		"a changed time":         {replace(2, "10:00:00", "10:00:01"), 2},
+		"another method":         {replace(4, "toolCallRequest", "toolCallResult"), 4},
+		"two steps swapped":      {swap(2, 3), 2},
+		"a step left out":        {bytes.Join(append(append([][]byte(nil), lines[:3]...), lines[4:]...), []byte("\n")), 3},
+		"the last left out":      {bytes.Join(lines[:5], []byte("\n")), 5},
+		"all left out":           {lines[0], 1},
+		"another head":           {replace(0, `"head":"`, `"head":"00`), 6},
+		"a first that is none":   {replace(1, `"previous_hash":null`, `"previous_hash":"`+strings.Repeat("a", 64)+`"`), 1},
+		"another session":        {replace(0, "8111-111111111111", "8111-111111111112"), 1},
+		"a member more in entry": {replace(2, `"entry":{`, `"entry":{"x":1,`), 2},
+	} {
+		if _, got, err := guardian.VerifyExport(bytes.NewReader(c.file)); err != nil || got.BrokenAt != c.broken {
+			t.Errorf("%s: broken at %d (%s), %v; want %d", what, got.BrokenAt, got.Why, err, c.broken)
+		}
+	}
+}
