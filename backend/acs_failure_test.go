@@ -74,7 +74,7 @@ func TestACSFailsClosed(t *testing.T) {
 	// A binding of its own, so that what is broken of it is nobody else's.
 	b := acs.New(h.hub.acs.Config)
 	bad := &badStore{Store: b.Guardian.Store}
-	b.Guardian = guardian.New(guardian.Config{Store: bad, Now: h.now, OnChange: func() {}, Log: h.log})
+	b.Guardian = guardian.New(guardian.Config{Store: bad, Now: h.now, OnChange: func() {}, OnSeal: func(context.Context, string, string) {}, Log: h.log})
 	step := func(method string, payload msg) acsAnswer {
 		t.Helper()
 		m := a.signed(a.request(method, payload))

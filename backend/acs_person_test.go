@@ -49,10 +49,9 @@ func TestACSPersonAnswers(t *testing.T) {
 			m := c.agent.signed(c.agent.request("steps/toolCallRequest", bash("echo test")))
 			answer := c.agent.hold(m)
 			id := h.cards(1)[0]
-			eventually(t, "the judgement waits", func() bool {
-				j, err := h.hub.store.Judgement(t.Context(), "acs", c.agent.session, m.params()["request_id"].(string))
-				return err == nil && j.Verdict == "" && j.Item == id
-			})
+			if j := c.agent.judged(m); j.Verdict != "" || j.Item != id {
+				t.Errorf("the judgement that waits: %+v", j)
+			}
 			h.operator().answer(id, c.answer).want(http.StatusOK)
 			got := within(t, answer)
 			if got.Result.Decision != c.decision || got.Result.Reasoning != c.reason || !got.signed || got.Result.Chain == "" {

@@ -23,18 +23,7 @@ type acsFlags struct {
 }
 
 func (a *app) acsCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "acs",
-		Short: "Connect agents that ask leave through ACS hooks",
-		Long: "Agents whose programs speak ACS (the Agent Control Standard) ask this hub before they act. These commands wire a\n" +
-			"program to the hub, and prove that its hooks are answered.",
-		Example: "  deskbell acs setup claude-code --adapter ~/acs/adapters/claude-code/acs_adapter.py --write\n  deskbell acs doctor",
-	}
 	var f acsFlags
-	setup := &cobra.Command{
-		Use:   "setup",
-		Short: "Print, or write, the hooks that make a program ask this hub",
-	}
 	claude := &cobra.Command{
 		Use:   "claude-code",
 		Short: "The hooks of Claude Code",
@@ -68,9 +57,9 @@ func (a *app) acsCommand() *cobra.Command {
 		with.Flags().BoolVar(&f.project, "project", false, "the settings of the project in this folder, .claude/settings.json")
 		a.addrFlag(with)
 	}
-	setup.AddCommand(claude)
-	c.AddCommand(setup, doctor)
-	return c
+	const example = "  deskbell acs setup claude-code --adapter ~/acs/adapters/claude-code/acs_adapter.py --write"
+	setup := group("setup", "Print, or write, the hooks that make a program ask this hub", example, claude)
+	return group("acs", "Agents that ask leave through ACS: setup, doctor", example+"\n  deskbell acs doctor", setup, doctor)
 }
 
 // settingsFile is the file that Claude Code reads its hooks from.

@@ -27,6 +27,11 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 			Request: &inbox.Request{Mode: inbox.Select, Options: options(s.subject.Call)},
 		},
 	}
+	// That it waits is recorded before there is a card, so that no card is ever without its judgement.
+	if err := b.Gate.Record(ctx, gate.Judgement{Subject: s.subject, Item: item.ID}); err != nil {
+		b.Log.Error("a call could not be recorded", "protocol", Name, "err", err)
+		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
+	}
 	entry := inbox.Entry{At: s.at, Actor: "agent:" + s.session.Agent, Action: "submitted"}
 	it, _, err := b.Inbox.Submit(ctx, inbox.New{Item: item, Entry: entry, MaxOpen: b.Depth()})
 	var full *inbox.LimitError
@@ -36,10 +41,6 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 	case err != nil:
 		b.Log.Error("a call could not be put before the person", "protocol", Name, "err", err)
 		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
-	}
-	waiting := gate.Judgement{Subject: s.subject, Item: it.ID}
-	if err := b.Gate.Record(ctx, waiting); err != nil {
-		return b.abandon(ctx, s, it.ID, reasonStore, storeFailed), nil
 	}
 	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, it.ID) }
 }
