@@ -46,6 +46,7 @@ const views = {
   'done, a call whose agent left': async ({ page, given }) => { await page.keys('g', 'd'); await page.open(given.left); },
   guardian: async ({ page }) => { await page.keys('g', 'g'); await page.says('main', /Needs a look/); },
   'one session': async ({ page, p }) => { await page.keys('g', 'g'); await p.locator('main [data-stop]').first().click(); await page.says('main', /verified/); await p.locator('.step').last().click(); },
+  'a guarded agent': async ({ page }) => { await page.at('#/agents/acs%2Fclaude-code%2Fclaude-code%3Aweb-app'); await page.says('main', /Access/); },
   rules: async ({ page, p }) => { await page.keys('g', 'r'); await p.click('main summary'); },
   'new rule': async ({ page, p }) => { await page.keys('g', 'r', 'r'); await p.click('text=Only where an argument'); await p.click('text=Only at some hours'); await p.waitForSelector('dialog [aria-busy="false"]'); },
   'revoking a rule': async ({ page, p }) => { await page.keys('g', 'r'); await p.locator('[aria-label="Revoke…"]').first().click(); },
