@@ -115,3 +115,34 @@ func TestConformanceTable(t *testing.T) {
 		}
 	}
 }
+
+// The page about ACS names tests for what it claims; each of them exists.
+func TestACSClaims(t *testing.T) {
+	text, err := os.ReadFile("../docs/acs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, named := testsOf(t), 0
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		for _, m := range quoted.FindAllStringSubmatch(line, -1) {
+			name := m[1]
+			if !strings.Contains(name, ".") {
+				name = "backend." + name
+			}
+			name, _, _ = strings.Cut(name, "/D") // a part of the wire probes
+			if base := name[strings.LastIndex(name, ".")+1:]; !strings.HasPrefix(base, "Test") && !strings.HasPrefix(base, "Fuzz") {
+				continue
+			}
+			named++
+			if !tests[name] {
+				t.Errorf("there is no test %s", name)
+			}
+		}
+	}
+	if named < 30 {
+		t.Errorf("%d tests are named: some are missing", named)
+	}
+}

@@ -20,7 +20,7 @@
 //   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
 //   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
 //   - client: an agent's side of the protocol
-//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h: the dialect
+//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, protocol/acs: the dialects
 //   - server: listening, the ladder of checks, one way to write answers and errors
 //   - desk: what the inbox page calls, and the operator's part of /v1
 //   - delivery: the durable queue of pushes and the guarded client

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,3 +116,70 @@ func TestGuardedSessionsOverTheirPage(t *testing.T) {
 		}
 	}
 }
+
+// One session from the socket to the export: calls that wait, an answer with a rule that answers the others like it, the
+// session on the page, and its chain verified from the export alone.
+func TestASessionFromTheWireToItsExport(t *testing.T) {
+	h := openHouse(t)
+	op := h.operator()
+	a := h.started("claude-code")
+	var waiting []<-chan acsAnswer
+	for _, command := range []string{"git status", "git status -s", "rm a"} {
+		waiting = append(waiting, a.hold(a.signed(a.request("steps/toolCallRequest", bash(command)))))
+	}
+	ids := h.cards(3)
+	var status string // the first of the two that are alike
+	var offer gate.Match
+	for _, id := range ids {
+		card := op.call("GET", "/api/items/"+id, nil).want(200)
+		var v struct {
+			Call   struct{ Arguments struct{ Command string } }
+			Offers []struct {
+				Scope gate.Scope
+				Match gate.Match
+			} `json:"rule_offers"`
+		}
+		if card.into(&v); v.Call.Arguments.Command == "git status" {
+			status, offer = id, v.Offers[0].Match
+		}
+	}
+	op.call("POST", "/api/items/"+status+"/resolve", msg{"resolution": "answered", "value": "allow", "rule": msg{"verdict": "allow", "match": offer}}).want(200)
+	rule := must(h.hub.gate.Store.Rules(t.Context(), false))[0]
+	within(t, waiting[0]).allowedTo(t)
+	if got := within(t, waiting[1]).allowedTo(t); len(got.Result.References) != 1 || got.Result.References[0]["rule_id"] != rule.ID {
+		t.Errorf("the second was not answered by the rule: %s", got.raw)
+	}
+	if got := a.step("steps/toolCallRequest", bash("git status --long")).allowedTo(t); got.Result.References[0]["rule_id"] != rule.ID {
+		t.Errorf("the next was not answered by the rule: %s", got.raw)
+	}
+	op.answer(h.cards(1)[0], msg{"resolution": "answered", "value": "deny", "comment": "keep it"}).want(200)
+	within(t, waiting[2]).deniedFor(t, "human_denied")
+	a.step("steps/sessionEnd", msg{"reason": "completed"}).allowedTo(t)
+	if got := must(h.hub.gate.Store.Rules(t.Context(), false)); len(got) != 0 {
+		t.Errorf("a rule for the session outlives it: %+v", got)
+	}
+
+	page := op.call("GET", "/api/guardian/acs/"+a.session, nil).want(200)
+	if page.get("chain", "ok") != "true" || page.get("session", "allowed") != "3" || page.get("session", "denied") != "1" || page.get("session", "sealed_at") == "" || page.get("session", "terms", "decision_ms") == "0" {
+		t.Errorf("%s", page.body)
+	}
+	var v struct{ Steps []stepOnPage }
+	page.into(&v)
+	var judges []string
+	for _, s := range v.Steps {
+		if s.What == "call" {
+			judges = append(judges, s.Verdict+" "+s.Judge)
+		}
+	}
+	slices.Sort(judges)
+	person := h.hub.operator().String()
+	if want := []string{"allow " + person, "allow rule:" + rule.ID, "allow rule:" + rule.ID, "deny " + person}; !slices.Equal(judges, want) {
+		t.Errorf("judges %q, want %q", judges, want)
+	}
+	file := op.call("GET", "/api/guardian/acs/"+a.session+"/export", nil).want(200)
+	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body)); err != nil || !c.OK() || c.Steps != len(v.Steps) || s.SealedAt.IsZero() {
+		t.Errorf("%+v %+v %v", s, c, err)
+	}
+}
+
+type stepOnPage struct{ What, Verdict, Judge string }

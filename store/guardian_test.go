@@ -252,3 +252,39 @@ func TestSessionsComeInPagesAndAreForgotten(t *testing.T) {
 		t.Errorf("a request used since: %v", err)
 	}
 }
+
+// A step and its request go in together or not at all.
+func TestJoin(t *testing.T) {
+	g := open(t).Guarded()
+	negotiate(t, g, "s")
+	join := func(request, nonce string, seal bool, fail error) (guardian.Step, error) {
+		return g.Join(t.Context(), "acs", "s", request, nonce, seal, noon, func(head string, seq int) (guardian.Step, error) {
+			if fail != nil {
+				return guardian.Step{}, fail
+			}
+			return guardian.Link(head, link(request, noon))
+		})
+	}
+	failed := errors.New("failed")
+	if _, err := join("r1", "n1", false, failed); !errors.Is(err, failed) {
+		t.Errorf("a link that fails: %v", err)
+	}
+	first, err := join("r1", "n1", false, nil) // neither request nor nonce was used up by that
+	if err != nil || first.Seq != 1 {
+		t.Errorf("step %d, %v", first.Seq, err)
+	}
+	for _, again := range [][2]string{{"r1", ""}, {"r2", "n1"}} {
+		if _, err := join(again[0], again[1], false, nil); !errors.Is(err, guardian.ErrUsed) {
+			t.Errorf("%v again: %v", again, err)
+		}
+	}
+	if last, err := join("r2", "", true, nil); err != nil || last.Seq != 2 {
+		t.Errorf("step %d, %v", last.Seq, err)
+	}
+	if _, err := join("r3", "", false, nil); !errors.Is(err, guardian.ErrSealed) {
+		t.Errorf("after the end: %v", err)
+	}
+	if s, err := g.Session(t.Context(), "acs", "s"); err != nil || s.Steps != 2 || s.SealedAt.IsZero() {
+		t.Errorf("session %+v, %v", s, err)
+	}
+}

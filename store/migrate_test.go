@@ -62,3 +62,38 @@ func TestMigratingCopiesFirstAndStopsWhole(t *testing.T) {
 		t.Errorf("up to date: %v", err)
 	}
 }
+
+// A database from before there were rules and guarded sessions gets them, and keeps what it has.
+func TestAnEarlierDatabaseGetsRulesAndSessions(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	it := insert(t, s, newItem(1))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", dsn(filepath.Join(dir, DatabaseFile), false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`DROP INDEX items_held; DROP TABLE rules; DROP TABLE judgements; DROP TABLE guarded; DROP TABLE steps; DROP TABLE used; PRAGMA user_version = 1`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openAt(t, dir)
+	if got, err := s.Item(t.Context(), it.ID); err != nil || got.Title != it.Title {
+		t.Errorf("%+v, %v", got, err)
+	}
+	putRule(t, s, "a", "")
+	negotiate(t, s.Guarded(), "s")
+	if err := s.PutJudgement(t.Context(), judgement(1, noon)); err != nil {
+		t.Error(err)
+	}
+	if held, err := s.HeldItems(t.Context()); err != nil || len(held) != 0 {
+		t.Errorf("%v, %v", held, err)
+	}
+}

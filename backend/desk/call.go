@@ -2,6 +2,7 @@ package desk
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 
 // The bounds of what one call may put on the page, in bytes, entries and lines.
 const (
-	maxPartText  = 32 << 10
+	maxPartText  = 32 << 10  // of one argument
+	maxCallText  = 128 << 10 // of all of them
 	maxPrompt    = 8 << 10
 	maxStepText  = 1 << 10
 	maxEditable  = 64 << 10 // of one argument; a larger one cannot be edited here
@@ -144,8 +146,9 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 	pathName, path, hasPath := text(pathNames)
 	oldName, old, hasOld := text(oldNames)
 	newName, new, hasNew := text(newNames)
-	for _, m := range members {
+	for i, m := range members {
 		if len(p.parts) >= maxCallParts {
+			p.rest(members[i:])
 			break
 		}
 		value, isText := wire.String(m.Value)
@@ -176,6 +179,8 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 type partWriter struct {
 	outside func(path string) bool
 	used    map[string]bool // arguments that another part shows
+	text    int             // bytes of text that are shown so far
+	lines   int             // lines of diffs so far
 	later   []wire.Member   // paths, unless a change shows them
 	parts   []callPart
 }
@@ -229,9 +234,26 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// cut is as much of a text as there is room for.
+func (p *partWriter) cut(text string) (string, int) {
+	text, left := render.Cut(text, min(maxPartText, maxCallText-p.text))
+	p.text += len(text)
+	return text, left
+}
+
 func (p *partWriter) file(name, path, content string) {
-	text, left := render.Cut(content, maxPartText)
+	text, left := p.cut(content)
 	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shortSpans(path), Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path)})
+}
+
+// rest says that there are more arguments than are shown.
+func (p *partWriter) rest(members []wire.Member) {
+	bytes := 0
+	for _, m := range members {
+		bytes += len(m.Name) + len(m.Value)
+	}
+	says := fmt.Sprintf("%d more arguments are not shown", len(members))
+	p.parts = append(p.parts, callPart{Kind: "text", Name: "…", Text: []render.Span{{T: says}}, LeftOut: bytes})
 }
 
 // mark is whether a path leads outside, where it does.
@@ -248,12 +270,13 @@ func (p *partWriter) other(m wire.Member, value string, isText bool) {
 		url, host := render.URL(value)
 		p.parts = append(p.parts, callPart{Kind: "url", Name: m.Name, URL: list(url), Host: list(render.Visible(host))})
 	case isText:
-		text, left := render.Cut(value, maxPartText)
+		text, left := p.cut(value)
 		p.parts = append(p.parts, callPart{Kind: "text", Name: m.Name, Text: list(render.VisibleLines(text)), LeftOut: left})
-	case len(m.Value) > maxPartText:
-		text, left := render.Cut(string(m.Value), maxPartText)
+	case len(m.Value) > min(maxPartText, maxCallText-p.text):
+		text, left := p.cut(string(m.Value))
 		p.parts = append(p.parts, callPart{Kind: "text", Name: m.Name, Text: list(render.VisibleLines(text)), LeftOut: left})
 	default:
+		p.text += len(m.Value)
 		p.parts = append(p.parts, callPart{Kind: "data", Name: m.Name, Data: m.Value})
 	}
 }

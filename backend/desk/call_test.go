@@ -103,7 +103,7 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 	}
 	new = slices.Clone(old)
 	new[9], new[29] = "x", "y"
-	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"))
+	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100)
 	var ops string
 	for _, l := range lines {
 		ops += l.Op
@@ -112,7 +112,7 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 		t.Errorf("%q, %d left out, %+v", ops, left, lines)
 	}
 	for _, c := range [][2]string{{"", ""}, {"a", "a"}, {"", "a\nb"}, {"a\nb", ""}, {"a", "a\n"}, {"a\r\nb", "a\nb"}} {
-		lines, _ := diffLines(c[0], c[1])
+		lines, _ := diffLines(c[0], c[1], 100)
 		var from, to int
 		for _, l := range lines {
 			from, to = max(from, l.Old), max(to, l.New)
@@ -143,6 +143,38 @@ func TestLargeArgumentsAreCut(t *testing.T) {
 		}
 		if slices.Contains(v.Editable, "*") || slices.Contains(v.Editable, "other") || !slices.Contains(v.Editable, "small") || strings.Contains(string(v.Arguments), "other") {
 			t.Errorf("editable %q of %s", v.Editable, v.Arguments)
+		}
+	}
+}
+
+// Many small changes are bounded together, not each by itself.
+func TestManyChangesAreCut(t *testing.T) {
+	short := strings.Repeat("a\n", 8<<10)
+	edits := []map[string]string{}
+	for range maxEditsInCall + 10 {
+		edits = append(edits, map[string]string{"old_string": short, "new_string": strings.Repeat("b\n", 8<<10)})
+	}
+	patch := patchBegins + "\n" + strings.Repeat("*** Update File: a\n+x\n", 5000)
+	many := map[string]string{}
+	for i := range 200 {
+		many[fmt.Sprint("argument", i)] = short
+	}
+	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, "files": map[string]any{"input": patch}, "arguments": many} {
+		raw, err := json.Marshal(arguments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "T", Arguments: raw, Folder: "/w"})
+		lines, left := 0, 0
+		for _, p := range v.Parts {
+			lines, left = lines+len(p.Lines), left+p.LeftOut
+		}
+		if last := v.Parts[len(v.Parts)-1]; what == "arguments" && (last.Name != "…" || last.Text[0].T != "136 more arguments are not shown") {
+			t.Errorf("what is not shown is not told: %+v", last)
+		}
+		shown, err := json.Marshal(v.Parts)
+		if err != nil || lines > maxDiffLines || left == 0 || len(v.Parts) > maxCallParts+1 || len(shown) > 256<<10 {
+			t.Errorf("%s: %d parts, %d lines, %d left out, %d bytes, %v", what, len(v.Parts), lines, left, len(shown), err)
 		}
 	}
 }

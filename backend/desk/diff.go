@@ -10,9 +10,9 @@ import (
 	"deskbell/backend/wire"
 )
 
-// The bounds of one diff on the page.
+// The bounds of diffs on the page.
 const (
-	maxDiffLines   = 1000     // lines shown
+	maxDiffLines   = 1000     // lines shown, of all diffs of a call together
 	maxDiffed      = 64 << 10 // bytes of each side that are compared
 	maxDiffLine    = 2000     // bytes of one line shown
 	contextLines   = 3
@@ -29,15 +29,12 @@ type diffLine struct {
 
 // diff shows the change of a text as lines.
 func (p *partWriter) diff(name, path, old, new string) {
-	lines, left := diffLines(old, new)
+	lines, left := diffLines(old, new, maxDiffLines-p.lines)
 	p.addDiff(name, path, lines, left)
 }
 
 func (p *partWriter) addDiff(name, path string, lines []diffLine, left int) {
-	if len(lines) > maxDiffLines {
-		left += len(lines) - maxDiffLines
-		lines = lines[:maxDiffLines]
-	}
+	p.lines += len(lines)
 	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shortSpans(path), Lines: list(lines), LeftOut: left, Outside: p.mark(path)})
 }
 
@@ -70,7 +67,7 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 	}
 	left := max(0, len(changes)-maxEditsInCall)
 	for i, c := range changes[:len(changes)-left] {
-		lines, cut := diffLines(c.old, c.new)
+		lines, cut := diffLines(c.old, c.new, maxDiffLines-p.lines)
 		if i == maxEditsInCall-1 {
 			cut += left // further changes, none of which is shown
 		}
@@ -96,9 +93,9 @@ func showLine(op, text string, old, new int) diffLine {
 	return diffLine{Op: op, Text: list(spans), Old: old, New: new}
 }
 
-// diffLines compares two texts line by line, with a little of what stays around each change. left is how many lines
-// were not compared.
-func diffLines(oldText, newText string) (lines []diffLine, left int) {
+// diffLines compares two texts line by line, with a little of what stays around each change, at most limit lines. left
+// is how many lines are not shown.
+func diffLines(oldText, newText string, limit int) (lines []diffLine, left int) {
 	oldText, oldCut := render.Cut(oldText, maxDiffed)
 	newText, newCut := render.Cut(newText, maxDiffed)
 	if oldCut+newCut > 0 {
@@ -106,10 +103,17 @@ func diffLines(oldText, newText string) (lines []diffLine, left int) {
 	}
 	old, new := splitLines(oldText), splitLines(newText)
 	lines = []diffLine{}
+	show := func(op, text string, old, new int) {
+		if len(lines) < limit {
+			lines = append(lines, showLine(op, text, old, new))
+		} else {
+			left++
+		}
+	}
 	at := 0 // in old
 	same := func(from, to, shift int) {
 		for i := from; i < to; i++ {
-			lines = append(lines, showLine(" ", old[i], i+1, i+1+shift))
+			show(" ", old[i], i+1, i+1+shift)
 		}
 	}
 	changes := lcs.DiffLines(old, new)
@@ -123,10 +127,10 @@ func diffLines(oldText, newText string) (lines []diffLine, left int) {
 		}
 		same(at, c.Start, shift)
 		for j := c.Start; j < c.End; j++ {
-			lines = append(lines, showLine("-", old[j], j+1, 0))
+			show("-", old[j], j+1, 0)
 		}
 		for j := c.ReplStart; j < c.ReplEnd; j++ {
-			lines = append(lines, showLine("+", new[j], 0, j+1))
+			show("+", new[j], 0, j+1)
 		}
 		at = c.End
 		if i == len(changes)-1 {
@@ -144,16 +148,25 @@ func (p *partWriter) patch(name, text string) {
 	text, cut := render.Cut(text, 2*maxDiffed)
 	left := 0
 	if cut > 0 {
-		left = 1 + cut/80
+		left = 1 + cut/80 // about so many lines
 	}
 	var path string
 	var lines []diffLine
 	begun := false
-	flush := func(left int) {
+	show := func(op, text string) {
+		begun = true
+		if p.lines+len(lines) < maxDiffLines {
+			lines = append(lines, showLine(op, text, 0, 0))
+		} else {
+			left++
+		}
+	}
+	flush := func() {
 		if begun {
 			p.addDiff(name, path, lines, left)
+			left = 0
 		}
-		lines, begun = []diffLine{}, false
+		lines, begun = nil, false
 	}
 	for _, line := range splitLines(text) {
 		file := ""
@@ -163,20 +176,18 @@ func (p *partWriter) patch(name, text string) {
 			}
 		}
 		switch {
-		case file != "":
-			flush(0)
+		case file != "" && len(p.parts) < maxCallParts:
+			flush()
 			path, begun = file, true
 			if !strings.HasPrefix(line, "*** Update") {
-				lines = append(lines, showLine(" ", line, 0, 0))
+				show(" ", line)
 			}
 		case strings.TrimSpace(line) == patchBegins, line == "*** End Patch":
-		case line == "":
-			lines, begun = append(lines, showLine(" ", "", 0, 0)), true
-		case line[0] == '+' || line[0] == '-' || line[0] == ' ':
-			lines, begun = append(lines, showLine(line[:1], line[1:], 0, 0)), true
+		case line != "" && strings.Contains("+- ", line[:1]):
+			show(line[:1], line[1:])
 		default: // where the change is, a move, or nothing that is known: shown as it is
-			lines, begun = append(lines, showLine(" ", line, 0, 0)), true
+			show(" ", line)
 		}
 	}
-	flush(left)
+	flush()
 }

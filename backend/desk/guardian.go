@@ -200,7 +200,7 @@ func (d *Desk) guardedSession(w http.ResponseWriter, r *http.Request, _ protocol
 	}
 	out := map[string]any{"session": view}
 	if after == 0 { // the rest of a long session need not be checked again with every page of it
-		c, err := guardian.Verify(ctx, d.Guardian.Store, s.Protocol, s.ID)
+		c, err := d.Guardian.Verified(ctx, s.Protocol, s.ID)
 		if err != nil {
 			return err
 		}

@@ -26,8 +26,9 @@ type Config struct {
 // Guardian is a Store that tells of its changes, forgets what is old, and remembers the newest alerts.
 type Guardian struct {
 	Config
-	mu     sync.Mutex
-	alerts []Alert
+	mu       sync.Mutex
+	alerts   []Alert
+	verified map[[2]string]verified
 }
 
 // New returns a Guardian on c.

@@ -3,6 +3,7 @@ package guardian
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Chain is how the check of a session's chain went.
@@ -18,12 +19,16 @@ func (c Chain) OK() bool { return c.BrokenAt == 0 }
 
 // Verify recomputes the whole chain of a session from what was received.
 func Verify(ctx context.Context, store Store, protocol, id string) (Chain, error) {
+	return Chain{}.goOn(ctx, store, protocol, id)
+}
+
+// goOn checks what came after c.
+func (c Chain) goOn(ctx context.Context, store Store, protocol, id string) (Chain, error) {
 	session, err := store.Session(ctx, protocol, id)
 	if err != nil {
 		return Chain{}, err
 	}
-	var c Chain
-	err = store.Steps(ctx, protocol, id, 0, func(s Step) error {
+	err = store.Steps(ctx, protocol, id, c.Steps, func(s Step) error {
 		if s.Seq > session.Steps { // made since the session was read
 			return errEnough
 		}
@@ -37,6 +42,45 @@ func Verify(ctx context.Context, store Store, protocol, id string) (Chain, error
 	}
 	if c.OK() {
 		c.end(session)
+	}
+	return c, nil
+}
+
+// The bounds of what is remembered of chains that were checked.
+const (
+	// recheck is how long a chain that was checked whole is taken for that, and only what came since is looked at: whoever
+	// watches a long session that is going on does not have all of it checked with every step.
+	recheck     = 30 * time.Second
+	maxVerified = 100
+)
+
+// verified is a chain that was checked, and when all of it was.
+type verified struct {
+	Chain
+	whole time.Time
+}
+
+// Verified is Verify for somebody who looks again and again: what was found whole within the last half minute is not
+// recomputed.
+func (g *Guardian) Verified(ctx context.Context, protocol, id string) (Chain, error) {
+	key, now := [2]string{protocol, id}, g.Now()
+	g.mu.Lock()
+	v := g.verified[key]
+	g.mu.Unlock()
+	if age := now.Sub(v.whole); age < 0 || age >= recheck {
+		v = verified{whole: now}
+	}
+	c, err := v.goOn(ctx, g.Store, protocol, id)
+	if err != nil {
+		return c, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.verified) >= maxVerified || g.verified == nil {
+		g.verified = map[[2]string]verified{}
+	}
+	if delete(g.verified, key); c.OK() {
+		g.verified[key] = verified{c, v.whole}
 	}
 	return c, nil
 }

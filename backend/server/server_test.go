@@ -530,3 +530,52 @@ func FuzzCookieValue(f *testing.F) {
 		}
 	})
 }
+
+// A route may take a body that is too large cut short, to refuse it in its own words, and learns why its context ended.
+func TestCutBodyAndStop(t *testing.T) {
+	waiting := make(chan struct{})
+	d := open(t, []protocol.Route{
+		{Pattern: "POST /cut", MaxBody: 1000, CutBody: true, Handle: func(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return err
+			}
+			return protocol.WriteJSON(w, http.StatusOK, len(body))
+		}},
+		{Pattern: "POST /wait", Handle: func(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+			close(waiting)
+			<-r.Context().Done()
+			return protocol.WriteJSON(w, http.StatusOK, errors.Is(context.Cause(r.Context()), protocol.ErrStopping))
+		}},
+	})
+	post := func(path, body string) string {
+		resp, err := http.Post("http://"+d.addr+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1000", 1001: "1001", 5 << 20: "1001"} {
+		if got := post("/cut", strings.Repeat("x", n)); got != want {
+			t.Errorf("of %d bytes %s came", n, got)
+		}
+	}
+	if resp, err := http.Get("http://" + d.addr + "/cut"); err != nil {
+		t.Error(err)
+	} else if resp.Body.Close(); resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("another method: %d", resp.StatusCode)
+	}
+	answer := make(chan string, 1)
+	go func() { answer <- post("/wait", "{}") }()
+	<-waiting
+	d.stop()
+	if got := <-answer; got != "true" {
+		t.Errorf("the cause was the hub's end: %s", got)
+	}
+}

@@ -19,8 +19,8 @@ const (
 	shown = 12
 )
 
-// call is what a gated step asks leave for.
-func (b *Binding) call(ctx context.Context, s *step) inbox.Call {
+// call is what a gated step asks leave for, as rules see it.
+func (s *step) call() inbox.Call {
 	p := platformOf(s.session.Platform)
 	c := inbox.Call{
 		Platform: s.session.Platform, Folder: s.folder(), Session: s.session.ID, Request: s.requestID(),
@@ -46,7 +46,6 @@ func (b *Binding) call(ctx context.Context, s *step) inbox.Call {
 	if len(c.Arguments) == 0 {
 		c.Arguments = []byte("{}")
 	}
-	b.before(ctx, s, &c)
 	return c
 }
 

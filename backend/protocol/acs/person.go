@@ -19,6 +19,7 @@ import (
 // ask puts a step before the person. Its card is in the inbox when ask returns; wait returns the answer, whoever gives
 // it: the person, the hub's clock, or the end of whatever kept the request open.
 func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
+	b.before(ctx, s, &s.subject.Call)
 	item := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,

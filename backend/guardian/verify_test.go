@@ -1,0 +1,77 @@
+package guardian
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+)
+
+// memory is one session in memory.
+type memory struct {
+	Store
+	session Session
+	steps   []Step
+	read    int
+}
+
+func (m *memory) Session(context.Context, string, string) (Session, error) { return m.session, nil }
+
+func (m *memory) Steps(_ context.Context, _, _ string, after int, fn func(Step) error) error {
+	for _, s := range m.steps[after:] {
+		m.read++
+		if err := fn(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memory) grow(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		params := fmt.Appendf(nil, `{"request_id":"r%d"}`, len(m.steps))
+		hash, err := RequestHash(params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Link(m.session.Head, Step{Seq: len(m.steps) + 1, Request: fmt.Sprint("r", len(m.steps)), Method: "m", RequestHash: hash, Params: params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.steps = append(m.steps, s)
+		m.session.Head, m.session.Steps = s.Hash, len(m.steps)
+	}
+}
+
+// Whoever looks again and again has what is new checked every time, and all of it twice a minute.
+func TestALongChainIsNotCheckedWholeEveryTime(t *testing.T) {
+	m := &memory{}
+	now := time.Date(2026, 9, 13, 12, 0, 0, 0, time.UTC)
+	g := New(Config{Store: m, Now: func() time.Time { return now }, OnChange: func() {}, Log: slog.New(slog.DiscardHandler)})
+	look := func(ok bool, steps, read int) {
+		t.Helper()
+		m.read = 0
+		c, err := g.Verified(t.Context(), "acs", "s")
+		if err != nil || c.OK() != ok || c.Steps != steps || m.read != read {
+			t.Errorf("%+v, %v, %d steps read; want ok %v, %d steps, %d read", c, err, m.read, ok, steps, read)
+		}
+	}
+	m.grow(t, 10)
+	look(true, 10, 10)
+	look(true, 10, 0)
+	m.grow(t, 2)
+	look(true, 12, 2)
+	m.grow(t, 1)
+	m.steps[12].Params = []byte(`{}`)
+	look(false, 12, 1) // what is new is wrong
+	look(false, 12, 13)
+	m.steps, m.session.Steps, m.session.Head = m.steps[:12], 12, m.steps[11].Hash
+	look(true, 12, 12)
+	m.steps[3].Params = []byte(`{}`)
+	now = now.Add(recheck)
+	look(false, 3, 4)
+	m.session.Head = "x"
+	look(false, 3, 4)
+}
