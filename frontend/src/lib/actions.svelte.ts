@@ -325,7 +325,10 @@ export function run(id: CommandId, key = ''): void {
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
     case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
-    case 'new-rule': if (ui.view !== 'rules') go('rules'); return rules.open({ kind: 'new' });
+    case 'new-rule':
+      if (key !== '' && ui.view !== 'rules' && ui.view !== 'guardian') return; // by key only where rules are meant
+      if (ui.view !== 'rules') go('rules');
+      return rules.open({ kind: 'new' });
     case 'rule-up': case 'rule-down': {
       const rule = document.activeElement?.closest<HTMLElement>('[data-rule]')?.dataset['rule'];
       if (rule) void rules.move(rule, id === 'rule-up' ? -1 : 1);

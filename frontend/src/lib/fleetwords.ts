@@ -2,6 +2,11 @@
 import { age, count, left, moment, plain, plural } from './format';
 import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
+/** A peer proves itself in a protocol of its own: this hub gave it no credential, and its policy of posts is not this hub's. */
+export const isPeer = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'ma2h';
+/** Whether a message can be brought to it that it did not ask for: ACS has no way. */
+export const takesMessages = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'acs';
+
 export const isLive = (s: Session): boolean => s.state === 'active';
 export const liveSessions = (a: FleetAgent): Session[] => a.sessions.filter(isLive);
 export const endedSessions = (a: FleetAgent): Session[] => a.sessions.filter((s) => !isLive(s)).sort((x, y) => (y.closed_at ?? 0) - (x.closed_at ?? 0));

@@ -13,7 +13,7 @@ test('a call is shown as what it is, and a number answers it', guarded, async ({
   await page.row(c.id).waitFor();
   await page.open(c.id);
   await page.says('[data-reading]', /removes files/);
-  await page.says('[data-reading]', /holds characters that do not show/);
+  await page.says('[data-reading]', /not all of it is what it looks like/);
   await page.says('[data-reading]', /Tidy up, please\./);
   await page.says('[data-reading]', /\/home\/maria\/src\/web-app/);
   await page.says('[data-decision]', /answers Claude Code’s own question/);
