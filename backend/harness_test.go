@@ -193,7 +193,11 @@ func (c *client) try(ctx context.Context, method, path string, body any, header 
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return reply{c.h.t, method + " " + path, resp.StatusCode, resp.Header, text}, err
+	answer := reply{c.h.t, method + " " + path, resp.StatusCode, resp.Header, text}
+	if err == nil {
+		answer.conforms(method, path)
+	}
+	return answer, err
 }
 
 func (r reply) want(status int) reply {
@@ -333,6 +337,7 @@ func (r *receiver) serve(w http.ResponseWriter, req *http.Request) {
 		r.t.Errorf("callback: %v", err)
 	}
 	p.id = e.InReplyTo
+	fits(r.t, "ma2h/response", body)
 	h := req.Header.Get(signing.HeaderName)
 	c, err := signing.ResponseOf(body, p.url)
 	if err == nil {
