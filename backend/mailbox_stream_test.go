@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/signing"
 )
@@ -133,33 +132,6 @@ func TestStreamIsProvisional(t *testing.T) {
 	}
 }
 
-// A stream is held no longer than advertised, and ends before the lease would, by a margin; reconnecting in time keeps
-// the session (MA2H §8.7.2).
-func TestStreamHold(t *testing.T) {
-	h := openHouse(t)
-	h.set("sessions.min_ttl_seconds", 1)
-	b := h.peer("b")
-	hold := func(session string) time.Duration {
-		start := time.Now()
-		s := b.stream(session)
-		if e, ok := s.next(); ok {
-			t.Errorf("%+v", e)
-		}
-		return time.Since(start)
-	}
-	short := b.register(msg{"ttl_seconds": 1})
-	for range 3 { // the lease is a second long and outlives three holds
-		if d := hold(short); d < 500*time.Millisecond || d >= time.Second {
-			t.Errorf("held %v of a lease of 1 s", d)
-		}
-	}
-	b.drain(short)
-	h.set("inbound.stream_max_hold_seconds", 1)
-	if d := hold(b.register(msg{"ttl_seconds": 600})); d < time.Second || d > 3*time.Second {
-		t.Errorf("held %v, the bound is 1 s", d)
-	}
-}
-
 // An open stream keeps nobody online and no lease alive; the reconnect does (MA2H §8.7.2, §16.2).
 func TestZombieSocket(t *testing.T) {
 	h, c := openBox(t)
@@ -232,22 +204,3 @@ type deadlines struct {
 }
 
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.last = t; return nil }
-
-// However much waits and however slowly it is read, a hold ends at its bound.
-func TestHoldEndsWithABacklog(t *testing.T) {
-	h := openHouse(t)
-	h.set("inbound.stream_max_hold_seconds", 1, "inbound.max_batch", 4)
-	b := h.peer("b")
-	s := b.register()
-	for range 60 {
-		h.tell("agent:b").want(201)
-	}
-	start, sent := time.Now(), 0
-	slow := func(mailbox.Entry) error { sent++; <-time.After(100 * time.Millisecond); return nil }
-	if err := h.hub.mailbox.Stream(t.Context(), "b", s, func(time.Duration) {}, slow, func() error { return nil }); err != nil {
-		t.Error(err)
-	}
-	if d := time.Since(start); d > 3*time.Second || sent == 0 || sent == 60 {
-		t.Errorf("held %v, %d sent", d, sent)
-	}
-}
