@@ -299,6 +299,7 @@ var yes = msg{"resolution": "answered", "value": "yes"}
 type receiver struct {
 	*httptest.Server
 	t      testing.TB
+	now    func() time.Time // by whose clock signatures are fresh
 	mu     sync.Mutex
 	answer func(n int, w http.ResponseWriter, r *http.Request) // nil: 204
 	got    []pushed
@@ -316,7 +317,7 @@ type pushed struct {
 }
 
 func newReceiver(t testing.TB, key func(pushed) signing.Key) *receiver {
-	r := &receiver{t: t, key: key, seen: map[string]bool{}, came: make(chan struct{}, 10_000)}
+	r := &receiver{t: t, now: time.Now, key: key, seen: map[string]bool{}, came: make(chan struct{}, 10_000)}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.Close)
 	return r
@@ -341,7 +342,7 @@ func (r *receiver) serve(w http.ResponseWriter, req *http.Request) {
 	h := req.Header.Get(signing.HeaderName)
 	c, err := signing.ResponseOf(body, p.url)
 	if err == nil {
-		err = c.Verify(r.key(p), h, time.Now())
+		err = c.Verify(r.key(p), h, r.now())
 	}
 	if err != nil {
 		r.t.Errorf("callback of %s: signature %q: %v", p.id, h, err)
