@@ -153,7 +153,7 @@ func TestStreamIsKeptAlive(t *testing.T) {
 		}
 		beats := strings.Split(string(r.body), ": still here\n\n")
 		if n := len(beats) - 1; n < 3 || n > 4 { // at the very end of the hold either comes first
-			t.Errorf("%d signs of life in a minute: %q", n, r.body)
+			t.Fatalf("%d signs of life in a minute: %q", n, r.body)
 		}
 		if strings.Count(string(r.body), "event: entry\n") != 1 || !strings.Contains(beats[2], "event: entry\n") {
 			t.Errorf("%q", r.body)
