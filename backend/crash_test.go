@@ -46,7 +46,7 @@ func child() (code int, isChild bool) {
 
 // mortal is a hub in a process of its own.
 type mortal struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	cmd *exec.Cmd
 

@@ -384,13 +384,18 @@ func (r *receiver) next() pushed {
 // eventually polls a condition that another goroutine brings about.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	eventuallyIn(t, 20*time.Second, what, ok)
+}
+
+func eventuallyIn(t testing.TB, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(d)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("not in %v: %s", d, what)
 		case <-tick.C:
 		}
 	}
