@@ -69,7 +69,8 @@ func (m *model) register() {
 }
 
 func (m *model) close() {
-	agent, id := pick(m.t, m.agents, "agent"), m.anySession("session")
+	agent := pick(m.t, m.agents, "agent")
+	id := m.likely(agent, "session")
 	m.settle()
 	_, err := m.world.hub.mailbox.Close(context.Background(), agent, id)
 	s := m.session(id)
