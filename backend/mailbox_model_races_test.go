@@ -20,6 +20,14 @@ import (
 	"deskbell/backend/protocol"
 )
 
+// both is one act and then another: what the first decided is tried at once.
+func both(first, second func()) func() {
+	return func() {
+		first()
+		second()
+	}
+}
+
 // allowlist says whom an agent takes messages from.
 func (m *model) allowlist() {
 	agent := pick(m.t, m.agents, "agent")

@@ -401,10 +401,10 @@ func TestModel(t *testing.T) {
 			{"register", 6, m.register}, {"close", 2, m.close}, {"kill", 1, m.kill}, {"resume", 2, m.resume}, {"submit", 10, m.submit}, {"retry", 2, m.retry},
 			{"directive", 4, m.directive}, {"drain", 8, m.drain}, {"stream", 3, m.stream}, {"ack", 5, m.ack}, {"decide", 5, m.decide}, {"cancel", 2, m.cancel},
 			{"pull", 3, m.pull}, {"acknowledge", 2, m.acknowledge}, {"retention", 3, m.retention}, {"pass", 9, m.pass}, {"restart", 1, m.restart},
-			{"allowlist", 3, m.allowlist}, {"webhook", 4, m.webhook}, {"grant", 2, m.grant}, {"destination", 3, m.destination}, {"push a directive", 3, m.pushDirective},
+			{"allowlist", 3, both(m.allowlist, m.submit)}, {"webhook", 2, both(m.webhook, m.directive)}, {"grant", 2, both(m.grant, m.submit)}, {"another webhook", 2, both(m.webhook, m.pushDirective)}, {"destination", 3, m.destination}, {"push a directive", 3, m.pushDirective},
 			{"push an answer", 2, m.pushAnswer}, {"race of ends", 3, m.raceEnds}, {"race of drains", 3, m.raceDrains},
 		}
-		alone := []string{"pass", "restart", "push a directive"} // nobody looks on while these move the clock or the hub
+		alone := []string{"pass", "restart", "push a directive", "another webhook"} // nobody looks on while these move the clock or the hub
 		var names []string
 		byName := map[string]func(){}
 		for _, a := range acts {
