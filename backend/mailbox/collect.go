@@ -17,6 +17,11 @@ var (
 	ErrSessionStopped = errors.New("the operator closed this session: stop, and tell a person")
 )
 
+// sessionOver says whether err is what becomes of a session, and nothing that went wrong here.
+func sessionOver(err error) bool {
+	return errors.Is(err, fleet.ErrUnknownSession) || errors.Is(err, ErrSessionGone) || errors.Is(err, ErrSessionStopped)
+}
+
 // live returns agent's own session, which must not have ended.
 func (m *Mailbox) live(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
 	s, err := m.known(tx, session)

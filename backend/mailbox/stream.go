@@ -40,7 +40,8 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		rung := next()
 		entries, err := m.claim(ctx, agent, session, l.MaxBatch, false, false)
 		if err != nil {
-			return nil // the session ended, or the client went away: a clean end is all there is to say
+			m.ended(ctx, err)
+			return nil
 		}
 		for _, e := range entries {
 			if over.Err() != nil {
@@ -55,6 +56,7 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		}
 		visible, err := m.Store.NextVisible(ctx, agent, session)
 		if err != nil {
+			m.ended(ctx, err)
 			return nil
 		}
 		var again <-chan time.Time
@@ -71,5 +73,13 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		case <-over.Done():
 			return nil
 		}
+	}
+}
+
+// ended notes why a hold ended before its time. When the session ended or the client went away, the clean end of the
+// stream is all there is to say.
+func (m *Mailbox) ended(ctx context.Context, err error) {
+	if ctx.Err() == nil && !sessionOver(err) {
+		m.Log.Error("stream", "err", err)
 	}
 }
