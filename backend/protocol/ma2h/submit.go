@@ -23,16 +23,15 @@ import (
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	raw, err := protocol.ReadBody(r)
-	if limited := b.allow(&b.budgets, c.Agent.ID, len(raw)); limited != nil {
+	budget := &b.toPerson
+	if _, addressed := wire.Get(raw, "to"); addressed {
+		budget = &b.toAgents
+	}
+	if limited := b.allow(budget, c.Agent.ID, len(raw)); limited != nil {
 		return limited // what cannot be read counts as well
 	}
 	if err != nil {
 		return err
-	}
-	if _, addressed := wire.Get(raw, "to"); addressed {
-		if err := b.allow(&b.interAgent, c.Agent.ID, len(raw)); err != nil {
-			return err
-		}
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
