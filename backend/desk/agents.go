@@ -240,11 +240,11 @@ func (d *Desk) decidePairing(w http.ResponseWriter, r *http.Request, _ protocol.
 // pair answers POST /v1/pairings: anyone on this machine may ask for a credential, and gets one only when the person
 // says so.
 func (d *Desk) pair(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	body, err := decode[struct {
+	var body struct {
 		AgentID string `json:"agent_id"`
 		Note    string `json:"note"`
-	}](r)
-	if err != nil {
+	}
+	if err := protocol.Decode(r, &body); err != nil {
 		return err
 	}
 	p, secret, err := d.Fleet.Pair(r.Context(), body.AgentID, body.Note)
