@@ -131,6 +131,9 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
 		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
+		Seal: func(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
+			return h.ma2h.Seal(ctx, agent)
+		},
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	h.ma2h = ma2h.New(ma2h.Config{

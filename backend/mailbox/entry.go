@@ -61,6 +61,8 @@ type Entry struct {
 	InvisibleUntil time.Time // claimed until then
 	ClaimedBy      string    // session that claimed it last
 	Presented      bool      // was shown to its addressee, however
+
+	Row []byte // as it is handed out, signed; only of what Drain and Stream hand out
 }
 
 // ErrNotFound: there is no such entry for this caller.
@@ -82,6 +84,12 @@ func (e Entry) Claim(session string, until time.Time, drained bool, now time.Tim
 	if drained && e.State == Queued {
 		e.State, e.DeliveredAt = Delivered, now
 	}
+	return e
+}
+
+// Rest keeps the entry out of the way until then: it could not be handed out, and nobody has seen it.
+func (e Entry) Rest(until time.Time) Entry {
+	e.InvisibleUntil = until
 	return e
 }
 
