@@ -50,6 +50,15 @@ type mMessage struct {
 	gone                     bool
 }
 
+// ended is when a message that has ended did.
+func (m *mMessage) ended(t *rapid.T) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, m.resolved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 func (m *mMessage) terminal() bool { return m.kind != "notify" && m.status != "open" }
 
 type mEntry struct {
@@ -123,6 +132,10 @@ func (m *model) settle() {
 		for _, x := range m.messages {
 			if !x.gone && x.kind != "notify" && x.status == "open" && !x.expires.IsZero() {
 				consider(x.expires, func() { m.resolve(x, "expired", "system:expired", x.expires) })
+			}
+			if !x.gone && x.terminal() && x.track == "" {
+				at := x.ended(m.t).Add(modelKeep)
+				consider(at, func() { m.giveUp(x, at) })
 			}
 		}
 		for _, e := range m.entries {
@@ -762,7 +775,17 @@ func (m *model) acknowledge() {
 	}
 }
 
-// retention ends what was kept long enough, as the hub does every minute.
+// giveUp ends the wait for a pull of an answer: it must not be handed out any more.
+func (m *model) giveUp(x *mMessage, at time.Time) {
+	x.track = "expired"
+	for _, e := range m.entries {
+		if e.m == x && e.kind == mailbox.Response && e.live {
+			e.due, e.live, e.state = at, false, "let go" // the hub lets go of it when it would be handed out
+		}
+	}
+}
+
+// retention forgets what was kept long enough, as the hub does every minute.
 func (m *model) retention() {
 	if rapid.Bool().Draw(m.t, "a day later") {
 		m.world.clock.move(25 * time.Hour)
@@ -782,18 +805,11 @@ func (m *model) retention() {
 			if !slices.Contains(ids, x.id) {
 				continue
 			}
-			if x.track != "" {
-				x.gone = true
-				m.entries = slices.DeleteFunc(m.entries, func(e *mEntry) bool { return e.m == x })
-				continue
+			if x.track == "" {
+				m.t.Fatalf("%s was forgotten before it was given up", x.id)
 			}
-			x.track = "expired"
-			for _, e := range m.entries {
-				if e.m == x && e.kind == mailbox.Response && e.live {
-					e.due = m.now().Add(-time.Millisecond) // it must not be handed out any more; the hub lets go of it when it would be
-					e.live, e.state = false, "let go"
-				}
-			}
+			x.gone = true
+			m.entries = slices.DeleteFunc(m.entries, func(e *mEntry) bool { return e.m == x })
 		}
 		if len(ids) == 0 {
 			break
@@ -803,11 +819,7 @@ func (m *model) retention() {
 		if x.gone || !x.terminal() {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339Nano, x.resolved)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		if at.Before(before) && x.track == "" {
+		if x.ended(m.t).Before(before) && x.track == "" {
 			m.t.Fatalf("%s is kept beyond its retention", x.id)
 		}
 	}

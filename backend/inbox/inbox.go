@@ -121,7 +121,7 @@ func (in *Inbox) settle(ctx context.Context, it Item) (Item, error) {
 }
 
 func (it Item) overdue(now time.Time) bool {
-	return it.Overdue(now) || (it.Pending != nil && !it.Pending.CommitAt.After(now))
+	return it.Overdue(now) || it.Uncollected(now) || (it.Pending != nil && !it.Pending.CommitAt.After(now))
 }
 
 // errUnchanged leaves a transaction without a write and without a failure.
@@ -138,8 +138,8 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 		now := in.Now()
 		before := it
 		ch := in.DueChange(it, now)
-		if ch == nil || !ch.Item.Terminal() {
-			// Nothing was due, or something that leaves the item open (a snooze): fn runs on what that made of it.
+		if ch == nil || before.Terminal() == ch.Item.Terminal() {
+			// Nothing was due, or something that does not end the item: fn runs on what that made of it.
 			if ch != nil {
 				it = ch.Item
 			}
@@ -152,6 +152,7 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 				if ch != nil && ch.Entry != (Entry{}) {
 					c.Earlier = append(c.Earlier, ch.Entry)
 				}
+				c.Withdraw = c.Withdraw || (ch != nil && ch.Withdraw)
 				ch = &c
 			}
 		}
@@ -186,6 +187,7 @@ func (in *Inbox) WithReply(before Item, ch Change) (Change, error) {
 		return ch, fmt.Errorf("reply to %s: %w", ch.Item.ID, err)
 	}
 	ch.Item.Response, ch.Owed, ch.Hand = reply.Body, reply.Push, reply.Hand
+	ch.Item.CollectBy = ch.Item.Outcome.Time().Add(in.Retention())
 	return ch, nil
 }
 
@@ -214,6 +216,10 @@ func (in *Inbox) DueChange(it Item, now time.Time) *Change {
 	}
 	if it.Overdue(now) {
 		ch := it.Expire(NewOutcomeID())
+		return &ch
+	}
+	if it.Uncollected(now) {
+		ch := it.GiveUp()
 		return &ch
 	}
 	if s := it.Marks.SnoozedUntil; !s.IsZero() && !s.After(now) {

@@ -43,7 +43,9 @@ type Change struct {
 	// Earlier is what happened to the item just before, in the same transaction.
 	Earlier []Entry
 	Owed    *Owed // a reply to push, or nil
-	Hand    *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
+	// Withdraw says that what it owes is pushed no more.
+	Withdraw bool
+	Hand     *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
 }
 
 // Apply returns the change that a decision by actor makes to it at now. It touches nothing. outcomeID is the fresh id

@@ -39,10 +39,11 @@ type Store interface {
 	// List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by
 	// priority, then oldest first; other boxes, and everything else, newest first. ErrBadCursor.
 	List(ctx context.Context, f Filter) ([]Listed, string, error)
-	// Purge ends the retention, at now, of at most limit items that ended longer than keep ago: a delivered answer
-	// leaves a tombstone; an answer never collected is first marked expired and kept as long again. It returns the ids
-	// it touched.
+	// Purge forgets, at now, at most limit items that ended longer than keep ago, and leaves a tombstone of each. An
+	// answer that nobody has collected stays; once it is given up it is kept as long again. It returns their ids.
 	Purge(ctx context.Context, now time.Time, keep time.Duration, limit int) ([]string, error)
+	// Retain makes keep the time that answers nobody has collected are kept, counted from their ends.
+	Retain(ctx context.Context, keep time.Duration) error
 	// Reclassify recomputes Item.ForOperator of an agent's open items ("" for all of them).
 	Reclassify(ctx context.Context, agent string, operator Actor) error
 	// Unclassified returns the agents whose items a Reclassify is still owed to.
