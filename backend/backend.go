@@ -223,10 +223,15 @@ func (h *Hub) ownName() (string, error) {
 	return name, nil
 }
 
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && ip.IsLoopback())
+}
+
 // hostNames are the names besides loopback's own that requests may be addressed to.
 func (h *Hub) hostNames() []string {
 	names := slices.Clone(h.cfg.AllowedHosts)
-	if own, err := h.ownName(); err == nil {
+	if own, err := h.ownName(); err == nil && !isLoopback(own) { // loopback's own names count with the port alone
 		names = append(names, own)
 	}
 	return names

@@ -62,7 +62,12 @@ func removeInfo(dir string) error {
 
 // operatorToken reads the operator's token, or makes it at the first start.
 func operatorToken(dir string) (string, error) {
-	return lineFile(filepath.Join(dir, TokenFile), func() string { return "dbo_" + inbox.RandomName() })
+	path := filepath.Join(dir, TokenFile)
+	token, err := lineFile(path, func() string { return "dbo_" + inbox.RandomName() })
+	if err == nil && (len(token) < 20 || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })) {
+		err = fmt.Errorf("%s is damaged: a token has at least 20 plain characters. Restore it from a backup, or remove it to make a new one", path)
+	}
+	return token, err
 }
 
 // signingKey reads the hub's Ed25519 key, or makes it at the first start.
@@ -109,7 +114,7 @@ func probes(s *store.Store) []protocol.Route {
 		}},
 		{Pattern: "GET /readyz", Handle: func(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 			if err := s.Ping(r.Context()); err != nil {
-				return protocol.Errorf(http.StatusServiceUnavailable, "not_ready", "the database does not answer")
+				return protocol.Errorf(http.StatusServiceUnavailable, "not_ready", "the database cannot be written, or does not answer")
 			}
 			return protocol.WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 		}},

@@ -41,6 +41,10 @@ func TestLimits(t *testing.T) {
 			return all
 		}()), 202, ""},
 		{"tag beyond", bot.envelope("notify").with("tags", []string{"a", x(16385)}), 422, "/tags/1"},
+		{"project beyond", bot.envelope("notify").with("agent", msg{"id": "bot", "run_id": "r", "runtime": "cli", "project": x(1025)}), 422, "/agent/project"},
+		{"key beyond", bot.ask().with("idempotency_key", x(1025)), 422, "/idempotency_key"},
+		{"resolver beyond", bot.ask().with("request", msg{"mode": "confirm", "allowed_resolvers": []string{"human:" + x(1024)}}), 422, "/request/allowed_resolvers/0"},
+		{"callback host beyond", bot.ask().with("request", msg{"mode": "confirm", "callback": msg{"mode": "push", "url": "https://" + x(300) + ".example/"}}), 422, "/request/callback/url"},
 		{"label at", bot.ask().with("request", msg{"mode": "select", "options": []msg{{"value": "a", "label": x(16384)}}}), 202, ""},
 		{"label beyond", bot.ask().with("request", msg{"mode": "select", "options": []msg{{"value": "a", "label": x(16385)}}}), 422, "/request/options/0/label"},
 		{"envelope beyond", bot.envelope("notify").with("state", msg{"x": x(6 << 20)}), 422, ""},
@@ -150,4 +154,28 @@ func TestLargeMessagesCountForMore(t *testing.T) {
 	bot.submit(large())
 	bot.call("POST", "/v1/messages", large()).want(429)
 	bot.submit(bot.ask())
+}
+
+// A batch ends at some size, however few entries that is: all of it is in memory at once.
+func TestABatchOfEntriesIsBoundedInBytes(t *testing.T) {
+	h := openHouse(t)
+	h.set("inter_agent.enabled", true, "sessions.min_ttl_seconds", 1)
+	a, b := h.peer("a"), h.peer("b")
+	part := msg{"kind": "text", "text": strings.Repeat("x", 250_000)}
+	for range 4 {
+		a.call("POST", "/v1/messages", a.envelope("notify").with("to", "agent:b").with("context", []msg{part, part, part, part, part, part, part, part, part, part, part, part})).want(http.StatusAccepted)
+	}
+	var session struct {
+		Session struct{ ID string }
+	}
+	b.call("POST", "/v1/sessions", msg{}).want(http.StatusCreated).into(&session)
+	drained := 0
+	for _, want := range []int{2, 2, 0} {
+		var batch struct{ Messages []msg }
+		b.call("GET", "/v1/inbox?session="+session.Session.ID, nil).want(http.StatusOK).into(&batch)
+		if len(batch.Messages) != want {
+			t.Fatalf("%d entries after %d", len(batch.Messages), drained)
+		}
+		drained += want
+	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"deskbell/backend/fleet"
 )
@@ -14,6 +15,13 @@ func (t *tx) Audit(a fleet.Audit) error {
 // Audit implements fleet.Store.
 func (s *Store) Audit(ctx context.Context, a fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error { return t.Audit(a) })
+}
+
+// PurgeRefused implements fleet.Store.
+func (s *Store) PurgeRefused(ctx context.Context, before time.Time) error {
+	return s.do(ctx, func(t *tx) error {
+		return t.exec(`DELETE FROM audit WHERE action = ? AND at < ?`, fleet.RefusedAction, ms(before))
+	})
 }
 
 // AuditLines returns the newest lines, newest first.

@@ -154,10 +154,28 @@ const visible = `entries.live = 1 AND entries.agent = ?1 AND CASE WHEN ?2 = ''
 	THEN entries.kind = 'directive' AND entries.session = ''
 	ELSE entries.session = ?2 OR (entries.session = '' AND entries.kind IN ('directive', 'message')) END`
 
+// maxBatchBytes is where a batch of entries ends, however few they are: it is all in memory at once.
+const maxBatchBytes = 8 << 20
+
 // Claimable implements mailbox.Tx.
-func (t *tx) Claimable(agent, session string, now time.Time, limit int) ([]mailbox.Entry, error) {
-	return scanEntries(t.rows(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE `+visible+` AND entries.invisible_until <= ?3 ORDER BY entries.n LIMIT ?4`,
-		agent, session, ms(now), limit))
+func (t *tx) Claimable(agent, session string, now time.Time, limit int) (batch []mailbox.Entry, err error) {
+	rows, err := t.rows(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE `+visible+` AND entries.invisible_until <= ?3 ORDER BY entries.n LIMIT ?4`,
+		agent, session, ms(now), limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for size := 0; rows.Next(); {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(e.Body); size > maxBatchBytes && len(batch) > 0 {
+			break
+		}
+		batch = append(batch, e)
+	}
+	return batch, rows.Err()
 }
 
 // NextVisible implements mailbox.Store.

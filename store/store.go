@@ -18,6 +18,8 @@ import (
 
 	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver; pure Go, so that the headless binary needs no C
+
+	"deskbell/backend/inbox"
 )
 
 // DatabaseFile is the database's name in the data folder.
@@ -31,6 +33,7 @@ func (e *LockedError) Error() string { return "another hub is using " + e.Dir }
 // Store is the open database. Its methods are safe for concurrent use.
 type Store struct {
 	dir   string
+	file  os.FileInfo // the database as it was opened
 	lock  *flock.Flock
 	write *sql.DB
 	read  *sql.DB
@@ -79,19 +82,23 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 		jobs: make(chan *job, 1024), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := s.open(ctx); err != nil {
-		return nil, errors.Join(err, s.shut())
+		return nil, errors.Join(noStorage(err), s.shut())
 	}
 	return s, nil
 }
 
 func (s *Store) open(ctx context.Context) (err error) {
 	path := filepath.Join(s.dir, DatabaseFile)
+	if info, err := os.Stat(path); err == nil && info.Size() == 0 && s.hadLife() {
+		return fmt.Errorf("%s is damaged: it is empty, though the folder has been used. Restore it from a backup, or remove it to begin anew", path)
+	}
 	// The file is made before SQLite does, so that it is never readable by others; SQLite gives its siblings the same mode.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
+	s.file, err = f.Stat()
+	if err := errors.Join(err, f.Chmod(0o600), f.Close()); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	if s.write, err = sql.Open("sqlite", dsn(path, false)); err != nil {
@@ -112,6 +119,26 @@ func (s *Store) open(ctx context.Context) (err error) {
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
 	return s.startWriter(ctx)
+}
+
+// hadLife says whether a hub ran on the folder before: its own files are made after the database.
+func (s *Store) hadLife() bool {
+	for _, name := range []string{"operator.token", "secrets.json"} {
+		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// inPlace says whether the database is still the file at its path. What is written to one that was removed is lost when
+// the hub ends.
+func (s *Store) inPlace() error {
+	info, err := os.Stat(filepath.Join(s.dir, DatabaseFile))
+	if err != nil || !os.SameFile(info, s.file) {
+		return fmt.Errorf("%w: %s was removed or replaced under the running hub", inbox.ErrNoStorage, filepath.Join(s.dir, DatabaseFile))
+	}
+	return nil
 }
 
 // dsn spells the connection's pragmas out, because they are per connection.
@@ -157,6 +184,9 @@ func (s *Store) Dir() string { return s.dir }
 
 // Ping asks the database for a sign of life. When the last commit failed it tries another, which leaves nothing behind.
 func (s *Store) Ping(ctx context.Context) error {
+	if err := s.inPlace(); err != nil {
+		return err
+	}
 	if s.failing.Load() {
 		if err := s.do(ctx, func(t *tx) error {
 			if err := t.exec(`INSERT OR REPLACE INTO reclassify (agent) VALUES ('')`); err != nil {

@@ -6,6 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"deskbell/backend/inbox"
 )
 
 // ErrClosed: the store was closed.
@@ -126,7 +131,10 @@ func (s *Store) runWriter(t *tx) {
 // commit runs a group of jobs in one transaction and tells each of them its own result.
 func (s *Store) commit(t *tx, group []*job) {
 	t.opened, t.dueMoved = map[string]int{}, false
-	err := t.exec(`BEGIN IMMEDIATE`)
+	err := s.inPlace()
+	if err == nil {
+		err = t.exec(`BEGIN IMMEDIATE`)
+	}
 	if err == nil {
 		if err = s.runJobs(t, group); err == nil {
 			if s.onCommit != nil {
@@ -150,14 +158,28 @@ func (s *Store) commit(t *tx, group []*job) {
 	for _, j := range group {
 		switch {
 		case err != nil && j.err == nil:
-			j.err = fmt.Errorf("commit: %w", err)
-		case j.err == nil:
+			j.err = fmt.Errorf("commit: %w", noStorage(err))
+		case j.err != nil:
+			j.err = noStorage(j.err)
+		default:
 			for _, f := range j.after {
 				f()
 			}
 		}
 		close(j.done)
 	}
+}
+
+// noStorage names what kept SQLite from writing when it is the disk: a caller can be told that.
+func noStorage(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case lib.SQLITE_FULL, lib.SQLITE_IOERR, lib.SQLITE_READONLY:
+			return fmt.Errorf("%w: %w", inbox.ErrNoStorage, err)
+		}
+	}
+	return err
 }
 
 // runJobs runs the jobs of a group. Its error means that the transaction does not stand any more: some failures, a full

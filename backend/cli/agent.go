@@ -66,7 +66,7 @@ func (a *app) agentCommand() *cobra.Command {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
 				var c credentials
 				if err := h.Call(cmd.Context(), http.MethodPost, "/api/agents/"+url.PathEscape(args[0])+"/rotate", nil, &c); err != nil {
-					return err
+					return fmtID(args[0], err)
 				}
 				return a.printCredentials(c, "Rotated")
 			})
@@ -81,8 +81,11 @@ func (a *app) agentCommand() *cobra.Command {
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asOperator(cmd.Context(), func(h *hub) error {
+				if args[0] == "" {
+					return usagef("the ID is empty")
+				}
 				if err := h.Call(cmd.Context(), http.MethodDelete, "/v1/agents/"+url.PathEscape(args[0]), nil, nil); err != nil {
-					return err
+					return fmtID(args[0], err)
 				}
 				return a.done(map[string]any{"agent_id": args[0], "revoked": true}, "Revoked %s.", args[0])
 			})

@@ -71,10 +71,8 @@ type app struct {
 func Main(args []string, window *Window) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	go func() {
-		<-ctx.Done()
-		stop() // a second signal ends the program at once
-	}()
+	// A signal that comes well after the first ends the program at once; one that comes with it is the same wish.
+	context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, stop) })
 	a := &app{window: window, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv}
 	root := a.root()
 	root.SetArgs(args)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -174,6 +176,12 @@ func (c *compose) build(a *app, kind, title, agent string, now time.Time, operat
 	if e.Agent.RunID == "" {
 		e.Agent.RunID = "cli-" + rand.Text()
 	}
+	if !utf8.ValidString(title) {
+		return nil, usagef("the title is not valid UTF-8")
+	}
+	if strings.TrimSpace(title) == "" {
+		return nil, usagef("the title is empty")
+	}
 	if err := oneOf("--priority", c.priority, "low", "normal", "high", "urgent"); err != nil {
 		return nil, err
 	}
@@ -220,6 +228,9 @@ func (c *compose) ask(a *app, q *request) error {
 		value, label, _ := strings.Cut(o, "=")
 		if label == "" {
 			label = value
+		}
+		if slices.ContainsFunc(q.Options, func(o option) bool { return o.Value == value }) {
+			return usagef("--option: %q stands twice", value)
 		}
 		q.Options = append(q.Options, option{Value: value, Label: label})
 	}
@@ -279,6 +290,9 @@ func (c *compose) callback() (*callback, error) {
 			return nil, usagef("--callback-secret needs --callback URL")
 		}
 		return nil, nil
+	}
+	if u, err := url.Parse(c.callbackURL); err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
+		return nil, usagef("--callback: %q is not an http:// or https:// URL", c.callbackURL)
 	}
 	cb := &callback{Mode: "push", URL: c.callbackURL}
 	if c.callbackRef != "" {

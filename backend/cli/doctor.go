@@ -233,6 +233,7 @@ type healthDoc struct {
 		Schema   int      `json:"schema"`
 		Problems []string `json:"problems"`
 	} `json:"database"`
+	WithoutSecret []string            `json:"without_secret"`
 	Pushes        map[string]int      `json:"pushes"`
 	Hosts         map[string][]string `json:"hosts_awaiting_approval"`
 	Notifications struct {
@@ -254,6 +255,9 @@ func (d *doctor) health(ctx context.Context, h *hub) {
 	}
 	if !h.offline && doc.Version != config.Version {
 		d.add(levelWarn, "version", "restart the hub with the version you mean", "the hub runs %s, this is %s", doc.Version, config.Version)
+	}
+	if len(doc.WithoutSecret) > 0 {
+		d.add(levelFail, "signing secrets", "restore secrets.json from a backup, or `deskbell agent rotate` each of them", "missing for %s", strings.Join(doc.WithoutSecret, ", "))
 	}
 	d.times(ctx, h, doc)
 	d.pushes(doc)
@@ -293,7 +297,7 @@ func (d *doctor) pushes(doc healthDoc) {
 		for _, agent := range slices.Sorted(maps.Keys(doc.Hosts)) {
 			who = append(who, agent+" to "+strings.Join(doc.Hosts[agent], " and "))
 		}
-		d.add(levelWarn, "pushes", "approve the host in the window under Fleet, if it is the agent's", "%s wait for your approval (%s)", plural(n, "answer"), strings.Join(who, ", "))
+		d.add(levelWarn, "pushes", "approve the host in the window under Fleet, if it is the agent's", "%s to send, when you approve where to (%s)", plural(n, "answer"), strings.Join(who, ", "))
 	}
 	if failed == 0 && doc.Pushes["waiting_approval"] == 0 {
 		d.add(levelOK, "pushes", "", "%d delivered, %d under way", doc.Pushes["delivered"], doc.Pushes["pending"])

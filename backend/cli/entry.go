@@ -92,7 +92,7 @@ func (r *reader) report(ev client.Event) error {
 		return nil
 	case client.EventFailed:
 		r.failed = true
-		r.say("%s: %s. It comes again.", e.Key, ev.Err)
+		r.say("%s: %s. It comes again, unless it has ended.", e.Key, ev.Err)
 	case client.EventInterrupted:
 		r.failed = true
 		r.say("%s from %s: an earlier run was cut short while it acted on it; it is not run again (--rerun would).", e.Key, e.From)
@@ -186,7 +186,7 @@ func (r *reader) printEntry(e client.Entry) error {
 		if err := json.Unmarshal(e.Object, &b); err != nil {
 			return err
 		}
-		r.app.tell("  %s bounced: it was %s", b.InReplyTo, map[string]string{"queued": "never collected", "delivered": "collected, and not acknowledged"}[b.Prior])
+		r.app.tell("  %s bounced: it was %s", b.InReplyTo, map[string]string{"queued": "not acknowledged, and whether it was read is not known", "delivered": "collected, and not acknowledged"}[b.Prior])
 	default:
 		var m message
 		if err := json.Unmarshal(e.Object, &m); err != nil {

@@ -67,6 +67,9 @@ func (a *app) list(ctx context.Context, f *listFlags) error {
 	if err := oneOf("--type", f.kind, "ask", "task", "notify"); err != nil {
 		return err
 	}
+	if err := oneOf("--protocol", f.protocol, "ma2h", "acs", "map", "pi", "acp"); err != nil {
+		return err
+	}
 	if f.as.id == "" && f.as.token != "" {
 		return usagef("--token goes with --as")
 	}

@@ -135,6 +135,9 @@ func (ag *agent) where(ctx context.Context, refused string) (base, token string,
 func (ag *agent) enrol(ctx context.Context, base, stale string) (err error) {
 	lock := flock.New(ag.file()+".lock", flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no data folder %s to keep the command line's own agent in: name one with --data, or an agent with --agent and its token (`deskbell pair ID` gets one)", ag.cfg.Data)
+		}
 		return fmt.Errorf("the command line's own agent: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()

@@ -58,7 +58,7 @@ func (a *app) printJSON(v any) error {
 		}
 	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, raw, "", "  "); err != nil {
+	if err := json.Indent(&out, bytes.TrimSpace(raw), "", "  "); err != nil {
 		return err
 	}
 	out.WriteByte('\n')

@@ -91,6 +91,9 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 			if err := call(http.MethodGet, path, nil, &m); err != nil {
 				return fmtID(args[0], err)
 			}
+			if m.Type == "task" && value != nil {
+				return usagef("%s is a task: --complete or --dismiss ends it", args[0])
+			}
 			if m.Request != nil && m.Request.Mode == "input" && value != nil {
 				if body["value"], err = object("VALUE", *value); err != nil {
 					return err

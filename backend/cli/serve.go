@@ -130,6 +130,9 @@ func (a *app) serve(ctx context.Context, level string) error {
 		return err
 	}
 	hub, err := openHub(ctx, cfg, log)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // stopped before it had begun: as clean as later
+	}
 	if err != nil {
 		var other *backend.RunningError
 		if cfg.Open && errors.As(err, &other) && other.Other.URL != "" {
@@ -162,6 +165,9 @@ func (a *app) openWindow(ctx context.Context, level string, o WindowOptions) err
 	}
 	ownerOnly()
 	hub, err := openHub(ctx, cfg, log)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
 	if err != nil {
 		// The folder is taken. If a window runs on it, this start is a wish to see that window.
 		var other *backend.RunningError
@@ -229,11 +235,13 @@ func (a *app) openRunning(ctx context.Context, cfg config.Config, url string) {
 		a.say("The browser was not opened: %s", err)
 		return
 	}
-	a.openInbox(ctx, url, a.dial(cfg, url, token))
+	if a.openInbox(ctx, url, a.dial(cfg, url, token)) {
+		a.say("Opened the inbox of the hub that runs already.")
+	}
 }
 
 // openInbox opens the browser inbox, signed in by a ticket that works once and soon.
-func (a *app) openInbox(ctx context.Context, url string, h *hub) {
+func (a *app) openInbox(ctx context.Context, url string, h *hub) (opened bool) {
 	var t struct {
 		Ticket string `json:"ticket"`
 	}
@@ -244,4 +252,5 @@ func (a *app) openInbox(ctx context.Context, url string, h *hub) {
 	if err != nil {
 		a.say("The browser was not opened: %s. The inbox is at %s.", err, url)
 	}
+	return err == nil
 }

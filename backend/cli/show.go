@@ -52,6 +52,9 @@ func (a *app) showCommand() *cobra.Command {
 // fmtID says which message an error is about.
 func fmtID(id string, err error) error {
 	if e, ok := client.Refused(err, "not_found", "gone"); ok {
+		if id == "" {
+			return usagef("the ID is empty")
+		}
 		e.Message = id + ": " + e.Message
 	}
 	return err

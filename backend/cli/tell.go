@@ -180,13 +180,13 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		a.say("%s: the time is up and it is still %s.", id, state)
 		return &exit{code: exitStillOpen}
 	case state == "expired":
-		a.say("%s: its time ended, and it was never collected", id)
+		a.say("%s: its time ended without an acknowledgment; whether it was read is not known", id)
 		return &exit{code: exitExpired}
 	case state == "delivered":
 		a.say("%s: it was collected, and its time ended without a word", id)
 		return &exit{code: exitExpired}
 	case state == "bounced":
-		collected := "it was never collected"
+		collected := "whether it was read is not known"
 		if d.Delivery.Prior == "delivered" {
 			collected = "it was collected, and nobody said a word"
 		}

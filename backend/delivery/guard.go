@@ -66,9 +66,18 @@ func looksLikeIPv4(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
+// The bounds of an address: a host as DNS has them, with its port; and more than any other program takes.
+const (
+	maxHost = 253 + len(":65535")
+	maxURL  = 8192
+)
+
 // CheckURL refuses a callback address that could never be allowed and returns the host as the operator approves it:
 // host, or host:port where a port is given. https anywhere, http only to loopback; no credentials in it.
 func CheckURL(raw string) (host string, err error) {
+	if len(raw) > maxURL {
+		return "", fmt.Errorf("is longer than %d bytes", maxURL)
+	}
 	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return "", errors.New("must not contain spaces or control characters")
 	}
@@ -76,6 +85,8 @@ func CheckURL(raw string) (host string, err error) {
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
 		return "", errors.New("is not an absolute URL with a host")
+	case len(u.Host) > maxHost:
+		return "", fmt.Errorf("has a host longer than %d bytes", maxHost)
 	case u.User != nil:
 		return "", errors.New("must not carry a user name or password")
 	case u.Fragment != "":

@@ -161,9 +161,12 @@ func (d *Desk) health(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	unsigned, err := d.Fleet.WithoutSecret(ctx)
+	note("signing secrets", err)
 	available, reason := d.Notifications()
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
-		"version": d.Version, "data": d.DataDir, "url": d.URL(), "dev": d.Dev, "now": ms(d.Now()),
+		"without_secret": append([]string{}, unsigned...),
+		"version":        d.Version, "data": d.DataDir, "url": d.URL(), "dev": d.Dev, "now": ms(d.Now()),
 		"database": map[string]any{"schema": schema, "problems": append([]string{}, problems...)},
 		"pushes":   owed, "hosts_awaiting_approval": hosts,
 		"items":         map[string]int{"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done},

@@ -191,9 +191,27 @@ func (f *Fleet) SigningSecret(ctx context.Context, id string) (string, error) {
 	}
 	secret, ok := f.Secrets.Get(SigningSecretName(id, hash))
 	if !ok {
-		return "", fmt.Errorf("the signing secret of %s is missing from the secrets file: rotate the agent", id)
+		return "", fmt.Errorf("%s: %w", id, ErrNoSecret)
 	}
 	return secret, nil
+}
+
+// WithoutSecret returns the agents that nothing can be signed to, because their secrets are not where they were kept.
+func (f *Fleet) WithoutSecret(ctx context.Context) ([]string, error) {
+	agents, err := f.Store.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var without []string
+	for _, a := range agents {
+		if a.Alg != signing.AlgHMAC || !a.RevokedAt.IsZero() {
+			continue
+		}
+		if _, err := f.SigningSecret(ctx, a.ID); errors.Is(err, ErrNoSecret) {
+			without = append(without, a.ID)
+		}
+	}
+	return without, nil
 }
 
 // PolicyChange is a partial policy: what is nil stays as it is.
@@ -299,10 +317,16 @@ func (f *Fleet) LastSeen(ctx context.Context, id string) (time.Time, error) {
 func (f *Fleet) Run(ctx context.Context) error {
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
+	purge := time.NewTicker(time.Hour)
+	defer purge.Stop()
 	for {
 		select {
 		case <-tick.C:
 			f.flush(ctx)
+		case <-purge.C:
+			if err := f.Store.PurgeRefused(ctx, f.Now().Add(-RefusedKept)); err != nil && ctx.Err() == nil {
+				f.Log.Error("purge of the audit", "err", err)
+			}
 		case <-ctx.Done():
 			f.flush(context.WithoutCancel(ctx))
 			return nil

@@ -58,6 +58,8 @@ const RotationOverlap = 10 * time.Minute
 
 // The errors of the fleet.
 var (
+	// ErrNoSecret: what the agent is signed to with is missing from the secrets file.
+	ErrNoSecret     = errors.New("the agent's signing secret is missing from the hub's secrets file: the operator must rotate the agent")
 	ErrUnknownAgent = errors.New("no such agent")
 	ErrUnknownToken = errors.New("missing or invalid credential")
 	ErrAgentExists  = errors.New("an agent of that id is enrolled already")
@@ -93,7 +95,16 @@ type Store interface {
 	SetPairing(ctx context.Context, id string, from, to PairingState, now time.Time, audit Audit) error
 
 	Audit(ctx context.Context, a Audit) error
+	// PurgeRefused forgets lines about refused requests from before.
+	PurgeRefused(ctx context.Context, before time.Time) error
 }
+
+// RefusedAction is the act of audit lines about requests that were refused: anybody can cause them, so they are kept for
+// RefusedKept, unlike those about what was done.
+const (
+	RefusedAction = "request refused"
+	RefusedKept   = 30 * 24 * time.Hour
+)
 
 // Audit is one line about a decision over authority.
 type Audit struct {
@@ -134,6 +145,9 @@ func CheckID(id string) error {
 		if unicode.IsSpace(r) || unicode.In(r, unicode.Mn, unicode.Me) || r == unicode.ReplacementChar {
 			return inbox.Invalid("/agent_id", "an agent id cannot contain spaces or combining marks")
 		}
+	}
+	if r, alike := render.Alike(id); alike {
+		return inbox.Invalid("/agent_id", "an agent id cannot be written so that it passes for a plain one: %q looks like another character", r)
 	}
 	for _, span := range render.Visible(id) {
 		if span.M != "" {

@@ -9,6 +9,8 @@ import (
 
 // The errors a use case answers with. A binding maps each of them once to its own words.
 var (
+	// ErrNoStorage: what was to be kept could not be written.
+	ErrNoStorage = errors.New("the hub cannot write to its data folder: the disk is full, or the folder is gone")
 	// ErrNotFound: there is no such item, or the caller may not know of it.
 	ErrNotFound = errors.New("no such message")
 	// ErrGone: the caller's own item was deleted or its retention ended.

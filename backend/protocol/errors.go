@@ -16,6 +16,8 @@ var table = []struct {
 	status int
 	code   string
 }{
+	{inbox.ErrNoStorage, http.StatusInsufficientStorage, "insufficient_storage"},
+	{fleet.ErrNoSecret, http.StatusInternalServerError, "no_signing_secret"},
 	{inbox.ErrNotFound, http.StatusNotFound, "not_found"},
 	{inbox.ErrGone, http.StatusGone, "gone"},
 	{inbox.ErrNotAllowed, http.StatusForbidden, "not_authorized"},

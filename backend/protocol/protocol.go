@@ -82,8 +82,8 @@ func Errorf(status int, code, message string) *Error {
 	return &Error{Status: status, Code: code, Message: message}
 }
 
-// Stopping is the answer to a request that the end of the hub cuts off: what it asked for is not done, as far as the
-// caller may know.
+// Stopping is the answer to a request that is cut off, by the end of the hub or because its connection was closed on one
+// side: what it asked for is not done, as far as the caller may know.
 func Stopping() *Error {
-	return &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the hub is stopping", RetryAfter: time.Second}
+	return &Error{Status: http.StatusServiceUnavailable, Code: "unavailable", Message: "the request was cut off: the hub is stopping, or its connection was half closed", RetryAfter: time.Second}
 }

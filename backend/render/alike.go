@@ -190,3 +190,21 @@ func (t decoded) hasNarrow(w word) bool {
 	}
 	return false
 }
+
+// Alike says whether a name could pass for one in plain ASCII, and names a character that makes it: every letter beyond
+// ASCII in it has an ASCII one that it looks like, or it has punctuation beyond ASCII.
+func Alike(name string) (rune, bool) {
+	var posing rune
+	for _, r := range name {
+		switch {
+		case r < 0x80:
+		case unicode.In(r, unicode.P, unicode.S, unicode.Z):
+			return r, true
+		case latinFor(scriptOf(r), r) == 0:
+			return 0, false // a letter of its own: nobody takes the whole for ASCII
+		default:
+			posing = r
+		}
+	}
+	return posing, posing != 0
+}

@@ -30,6 +30,13 @@ type File struct {
 // Open reads the file in dir; a folder without one has no secrets yet.
 func Open(dir string) (*File, error) {
 	f := &File{path: filepath.Join(dir, FileName), values: map[string]string{}}
+	if left, err := filepath.Glob(f.path + ".*.tmp"); err == nil { // by a write that was cut short
+		for _, tmp := range left {
+			if err := os.Remove(tmp); err != nil {
+				return nil, fmt.Errorf("secrets: %w", err)
+			}
+		}
+	}
 	raw, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil

@@ -61,6 +61,9 @@ func (s *Server) ownHost(host string) bool {
 		return true
 	}
 	name, p, err := net.SplitHostPort(host)
+	if strings.HasPrefix(host, "[") && !strings.Contains(name, ":") && err == nil {
+		return false // brackets are for IPv6 alone
+	}
 	if err != nil {
 		name, p = strings.Trim(host, "[]"), ""
 	}
@@ -129,7 +132,7 @@ func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
 	case c.Agent.ID != "":
 		actor = "agent:" + c.Agent.ID
 	}
-	line := fleet.Audit{At: s.Now(), Actor: actor, Action: "request refused", Target: fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), Result: e.Code}
+	line := fleet.Audit{At: s.Now(), Actor: actor, Action: fleet.RefusedAction, Target: fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), Result: e.Code}
 	if err := s.Fleet.Store.Audit(r.Context(), line); err != nil && r.Context().Err() == nil {
 		s.Log.Error("audit", "err", err)
 	}
@@ -138,13 +141,18 @@ func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
 // bodyTime is how long a body may take to come.
 const bodyTime = 30 * time.Second
 
+// bodySize is what a body may take in memory: what it says, or the limit.
+func bodySize(r *http.Request, limit int64) int64 {
+	if r.ContentLength < 0 || r.ContentLength > limit {
+		return limit
+	}
+	return r.ContentLength
+}
+
 // readBody reads a request's body into memory, within its bound and in reasonable time.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil
-	}
-	if limit == 0 {
-		limit = defaultMaxBody
 	}
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines

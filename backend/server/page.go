@@ -34,7 +34,11 @@ func (s *Server) unrouted(w http.ResponseWriter, r *http.Request, h http.Handler
 		s.page(w, r)
 		return
 	}
-	s.fail(w, r, s.missing(r, h))
+	err, allow := s.missing(r, h)
+	if allow != "" {
+		w.Header().Set("Allow", allow)
+	}
+	s.fail(w, r, err)
 }
 
 // inPage says whether the page has a file at that path. A folder would be listed, so it is none.
@@ -47,17 +51,18 @@ func (s *Server) inPage(path string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// missing tells a path that does not exist from a method that it does not have.
-func (s *Server) missing(r *http.Request, h http.Handler) error {
+// missing tells a path that does not exist from a method that it does not have, and which it has.
+func (s *Server) missing(r *http.Request, h http.Handler) (err error, allow string) {
 	probe := &headerOnly{header: http.Header{}}
 	h.ServeHTTP(probe, r)
 	if probe.status == http.StatusMethodNotAllowed {
-		return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: "+probe.header.Get("Allow"))
+		allow = probe.header.Get("Allow")
+		return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: "+allow), allow
 	}
 	if r.URL.Path == "/" {
-		return protocol.Errorf(http.StatusNotFound, "not_found", "the inbox page is not part of this build: make it with `make build`")
+		return protocol.Errorf(http.StatusNotFound, "not_found", "the inbox page is not part of this build: make it with `make build`"), ""
 	}
-	return protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path")
+	return protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path"), ""
 }
 
 // headerOnly takes an answer's status and header and forgets its body.

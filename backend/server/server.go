@@ -48,12 +48,13 @@ type Server struct {
 	port    atomic.Int64
 	secure  atomic.Bool
 	tickets tickets
+	bodies  bodies
 	denials *rate.Limiter // bounds the audit lines that strangers can cause
 }
 
 // New returns a server for c.
 func New(c Config) *Server {
-	s := &Server{Config: c, mux: http.NewServeMux(), denials: rate.NewLimiter(5, 50)}
+	s := &Server{Config: c, mux: http.NewServeMux(), denials: rate.NewLimiter(0.2, 50)}
 	s.AllowedHosts = nil
 	for _, host := range c.AllowedHosts {
 		s.AllowedHosts = append(s.AllowedHosts, strings.ToLower(host))
@@ -177,7 +178,15 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 	}
 	c, err := who(route.Access)
 	if err == nil {
-		err = readBody(w, r, route.MaxBody)
+		limit := route.MaxBody
+		if limit == 0 {
+			limit = defaultMaxBody
+		}
+		var free func()
+		if free, err = s.bodies.take(c.Agent.ID, bodySize(r, limit)); err == nil {
+			err = readBody(w, r, limit)
+			free()
+		}
 	}
 	if err == nil {
 		w.Header().Set("Cache-Control", "no-store")

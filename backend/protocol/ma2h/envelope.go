@@ -57,6 +57,12 @@ func (e *envelope) lists() []list {
 
 // texts calls fn with every text that has no bound of its own in the schema, and what bounds it.
 func (e *envelope) texts(fn func(pointer, text string, most int)) {
+	for pointer, name := range map[string]string{
+		"/agent/project": e.Agent.Project, "/agent/run_id": e.Agent.RunID, "/agent/runtime": e.Agent.Runtime, "/agent/session": e.Agent.Session,
+		"/to": e.To, "/idempotency_key": e.Key,
+	} {
+		fn(pointer, name, MaxNameBytes)
+	}
 	for i, tag := range e.Tags {
 		fn(fmt.Sprintf("/tags/%d", i), tag, MaxTextBytes)
 	}
@@ -66,13 +72,24 @@ func (e *envelope) texts(fn func(pointer, text string, most int)) {
 			fn(fmt.Sprintf("/request/options/%d/label", i), o.Label, MaxTextBytes)
 			fn(fmt.Sprintf("/request/options/%d/description", i), o.Description, MaxTextBytes)
 		}
+		names(fn, "/request/allowed_resolvers", r.Resolvers)
 	}
 	if a := e.Action; a != nil {
 		for i, c := range a.Checklist {
 			fn(fmt.Sprintf("/action/checklist/%d/text", i), c.Text, MaxTextBytes)
 		}
+		names(fn, "/action/allowed_resolvers", a.Resolvers)
 		fn("/action/instructions", a.Instructions, MaxBodyBytes)
 		fn("/action/verification", a.Verification, MaxBodyBytes)
+	}
+}
+
+func names(fn func(pointer, text string, most int), pointer string, list *[]string) {
+	if list == nil {
+		return
+	}
+	for i, name := range *list {
+		fn(fmt.Sprintf("%s/%d", pointer, i), name, MaxNameBytes)
 	}
 }
 

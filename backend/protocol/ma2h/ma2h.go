@@ -27,6 +27,7 @@ const (
 	MaxBodyBytes    = 65_536
 	MaxPartBytes    = 262_144
 	MaxContextParts = 16
+	MaxNameBytes    = 1024   // a project, run, runtime, session, resolver, reference or idempotency key
 	MaxTextBytes    = 16_384 // an option's value, label or description; a tag; a step of a checklist
 	MaxListed       = 200    // tags, options, resolvers, steps of a checklist
 	// maxEnvelope is above all of them together; an envelope beyond it is refused unread.
