@@ -551,7 +551,7 @@ func TestTokensWorkUntilTheyDoNot(t *testing.T) {
 	check("old after the overlap", one, noon.Add(10*time.Minute), false)
 	check("new", two, noon.Add(time.Hour), true)
 	check("made up", fleet.HashToken("three"), noon, false)
-	if err := s.Revoke(ctx, "bot", noon, audit); err != nil {
+	if err := s.Do(ctx, func(tx mailbox.Tx) error { return tx.Revoke("bot", noon, audit) }); err != nil {
 		t.Fatal(err)
 	}
 	check("old after revocation", one, noon, false)

@@ -41,6 +41,7 @@ type pairingView struct {
 	CreatedAt int64              `json:"created_at"`
 	ExpiresAt int64              `json:"expires_at"`
 	State     fleet.PairingState `json:"state"`
+	Enrolled  bool               `json:"enrolled,omitempty"` // there is an agent of that id: it cannot be approved
 }
 
 func viewPairing(p fleet.Pairing) pairingView {
@@ -90,8 +91,14 @@ func (d *Desk) agents(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		return err
 	}
 	pairings := []pairingView{}
+	enrolled := map[string]bool{}
+	for _, a := range views {
+		enrolled[a.AgentID] = a.RevokedAt == 0
+	}
 	for _, p := range waiting {
-		pairings = append(pairings, viewPairing(p))
+		v := viewPairing(p)
+		v.Enrolled = enrolled[p.Agent]
+		pairings = append(pairings, v)
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views, "pairings": pairings})
 }
@@ -128,11 +135,7 @@ func (d *Desk) rotate(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 }
 
 func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	id := r.PathValue("id")
-	if err := d.Fleet.Revoke(r.Context(), id); err != nil {
-		return err
-	}
-	if err := d.Mailbox.EndAll(r.Context(), id); err != nil {
+	if err := d.Fleet.Revoke(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -272,6 +275,19 @@ func (d *Desk) pairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		out["credentials"] = credentials
 	}
 	return protocol.WriteJSON(w, http.StatusOK, out)
+}
+
+// withdrawPairing answers DELETE /v1/pairings/{id}: its asker does not wait any more, so the person need not decide.
+func (d *Desk) withdrawPairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	secret, err := pairingSecret(r)
+	if err != nil {
+		return err
+	}
+	if err := d.Fleet.Withdraw(r.Context(), r.PathValue("id"), secret); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func pairingSecret(r *http.Request) (string, error) {

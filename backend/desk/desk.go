@@ -119,6 +119,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("PATCH /v1/settings", d.patchSettings),
 		{Pattern: "POST /v1/pairings", Handle: d.pair, MaxBody: 8 << 10},
 		{Pattern: "GET /v1/pairings/{id}", Handle: d.pairing},
+		{Pattern: "DELETE /v1/pairings/{id}", Handle: d.withdrawPairing},
 	}
 }
 

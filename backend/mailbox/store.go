@@ -21,6 +21,8 @@ type Tx interface {
 	PutStop(s fleet.Stop) error
 	LiftStop(agent string) error
 	Agent(id string) (fleet.Agent, error)
+	// Revoke ends an agent's credentials, and its pairings that were approved and not fetched. fleet.ErrUnknownAgent.
+	Revoke(agent string, now time.Time, audit fleet.Audit) error
 	// Authenticate returns the live agent that hash proves at now; fleet.ErrUnknownToken.
 	Authenticate(hash []byte, now time.Time) (fleet.Agent, error)
 
