@@ -103,12 +103,63 @@ func (d *Desk) agents(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views, "pairings": pairings})
 }
 
+// listedAgent is an agent as /v1 lists it: the page's view with times as the wire writes them.
+type listedAgent struct {
+	AgentID   string       `json:"agent_id"`
+	Protocol  string       `json:"protocol"`
+	CreatedAt string       `json:"created_at"`
+	RevokedAt string       `json:"revoked_at,omitempty"`
+	LastSeen  string       `json:"last_seen,omitempty"`
+	Presence  wirePresence `json:"presence"`
+	Stopped   *wireStop    `json:"stopped,omitempty"`
+	OpenItems int          `json:"open_items"`
+	Waiting   int          `json:"entries_waiting"`
+	Alg       string       `json:"signature_alg"`
+	Policy    fleet.Policy `json:"policy"`
+	Awaiting  []string     `json:"hosts_awaiting_approval"`
+}
+
+type wirePresence struct {
+	State    string `json:"state"`
+	LastSeen string `json:"last_seen,omitempty"`
+}
+
+type wireStop struct {
+	At string `json:"at"`
+	By string `json:"by"`
+}
+
+// wireTime is a view's time as /v1 writes it; empty for none.
+func wireTime(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return inbox.FormatTime(fromMs(ms))
+}
+
+func (f fleetAgent) listed() listedAgent {
+	a := listedAgent{
+		AgentID: f.AgentID, Protocol: f.Protocol, CreatedAt: wireTime(f.CreatedAt), RevokedAt: wireTime(f.RevokedAt), LastSeen: wireTime(f.Presence.LastSeen),
+		Presence:  wirePresence{State: f.Presence.State, LastSeen: wireTime(f.Presence.LastSeen)},
+		OpenItems: f.OpenItems, Waiting: f.Waiting, Alg: f.Alg, Policy: f.Policy, Awaiting: f.Awaiting,
+	}
+	if f.Stopped != nil {
+		a.Stopped = &wireStop{At: wireTime(f.Stopped.At), By: f.Stopped.By}
+	}
+	return a
+}
+
+// listAgents answers GET /v1/agents.
 func (d *Desk) listAgents(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	views, err := d.agentViews(r.Context())
+	agents, err := d.fleetAgents(r.Context())
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views})
+	listed := []listedAgent{}
+	for _, a := range agents {
+		listed = append(listed, a.listed())
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": listed})
 }
 
 func (d *Desk) addAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
