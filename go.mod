@@ -67,6 +67,7 @@ require (
 )
 
 require (
+	github.com/aymanbagabas/go-udiff v0.4.1
 	go.uber.org/goleak v1.3.0
 	pgregory.net/rapid v1.3.0
 )

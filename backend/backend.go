@@ -20,9 +20,12 @@ import (
 	"deskbell/backend/delivery"
 	"deskbell/backend/desk"
 	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
+	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
@@ -44,7 +47,10 @@ type Hub struct {
 	fleet    *fleet.Fleet
 	inbox    *inbox.Inbox
 	mailbox  *mailbox.Mailbox
+	gate     *gate.Gate
+	guardian *guardian.Guardian
 	ma2h     *ma2h.Binding
+	acs      *acs.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -137,16 +143,23 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		},
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
+	if err := h.guard(ctx); err != nil {
+		return err
+	}
 	h.ma2h = ma2h.New(ma2h.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
 		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
 	})
+	if h.acs, err = h.newACS(set); err != nil {
+		return err
+	}
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h}
+	bindings := []protocol.Binding{h.ma2h, h.acs}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
-		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Secrets: h.secrets, Practice: h.practice,
-		Export: ma2h.Export, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
+		Secrets: h.secrets, Practice: h.practice,
+		Export: ma2h.Export, OnStop: h.acs.Stop, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
@@ -174,6 +187,11 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		Routes: routes, Fleet: h.fleet, Page: frontend.Dist(), OperatorToken: token,
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
+	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
+	// is taken for an old one. One that cannot be ended keeps nobody from the others.
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx)); err != nil {
+		h.log.Error("requests of an earlier start", "err", err)
+	}
 	return nil
 }
 
@@ -243,7 +261,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

@@ -8,12 +8,16 @@
 //   - after the commit, and only then, the feeds say that something moved: desk tells the page, Attention the desktop;
 //   - the person decides: inbox.Decide, or Resolve, applies the one lifecycle in one transaction that writes the item,
 //     its history line, the reply as its protocol sends it, and the push it owes;
+//   - an item whose agent holds its own request open is waited for by that request (inbox.Await) and left with it
+//     (inbox.Leave): nobody answers a request that is gone;
 //   - waiting pulls wake; delivery sends the push, signed afresh in every attempt, until it is received or given up.
 //
 // The packages:
 //
 //   - inbox: items, their lifecycle, who may decide them, and the use cases; no I/O
 //   - fleet: agents, credentials, policy, pairing, sessions, presence
+//   - gate: the operator's rules about what agents may do, and how each call that asked leave was judged; no I/O
+//   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
 //   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
 //   - client: an agent's side of the protocol
 //   - protocol: the contract of a binding and the one table of errors; protocol/ma2h: the dialect

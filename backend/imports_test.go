@@ -29,13 +29,15 @@ var mayImport = map[string][]string{
 	"backend/notify":    {"backend/inbox"},
 	"backend/delivery":  {"backend/inbox"},
 	"backend/mailbox":   {"backend/inbox", "backend/fleet"},
-	"store":             {"backend/inbox", "backend/fleet", "backend/mailbox"},
-	"backend/protocol":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/wire"},
+	"backend/gate":      {"backend/inbox", "backend/fleet", "backend/signing", "backend/wire"},
+	"backend/guardian":  {"backend/gate", "backend/signing", "backend/wire"},
+	"store":             {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian"},
+	"backend/protocol":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/wire"},
 	"backend/server":    {"backend/inbox", "backend/fleet", "backend/protocol"},
-	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/settings", "backend/render"},
-	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
+	"backend/desk":      {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/gate", "backend/guardian", "backend/settings", "backend/render", "backend/wire"},
+	"backend/protocol/": {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "schemas"},
 	"backend/client":    {"backend/signing", "backend/wire", "schemas"},
-	"backend/cli":       {"backend", "backend/client", "backend/config", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
+	"backend/cli":       {"backend", "backend/client", "backend/config", "backend/guardian", "backend/inbox", "backend/notify/", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
 	"backend/notify/":   {"backend/notify"},
 	"app":               {"build", "backend", "backend/config", "backend/inbox", "backend/notify", "backend/notify/", "backend/render"},
 	"build":             {},                        // the icon, for the window and the tray
@@ -44,14 +46,16 @@ var mayImport = map[string][]string{
 
 // mayNotImport are packages of others that would break a promise of the package.
 var mayNotImport = map[string][]string{
-	"backend/inbox":   {"net", "net/http", "database/sql", "os"},
-	"backend/mailbox": {"net", "net/http", "database/sql", "os"},
-	"backend/fleet":   {"net", "net/http", "database/sql", "os"},
-	"backend/signing": {"net", "net/http", "database/sql", "os", "io/fs"},
-	"backend/render":  {"net", "net/http", "database/sql", "os", "io/fs"},
-	"backend/wire":    {"net", "net/http", "database/sql", "os", "io/fs"},
-	"store":           {"net/http"},
-	"schemas":         {"net/http"},
+	"backend/inbox":    {"net", "net/http", "database/sql", "os"},
+	"backend/mailbox":  {"net", "net/http", "database/sql", "os"},
+	"backend/gate":     {"net", "net/http", "database/sql", "os"},
+	"backend/guardian": {"net", "net/http", "database/sql", "os"},
+	"backend/fleet":    {"net", "net/http", "database/sql", "os"},
+	"backend/signing":  {"net", "net/http", "database/sql", "os", "io/fs"},
+	"backend/render":   {"net", "net/http", "database/sql", "os", "io/fs"},
+	"backend/wire":     {"net", "net/http", "database/sql", "os", "io/fs"},
+	"store":            {"net/http"},
+	"schemas":          {"net/http"},
 }
 
 const wails = "github.com/wailsapp/wails"

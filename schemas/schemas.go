@@ -14,7 +14,7 @@ import (
 	"deskbell/backend/wire"
 )
 
-//go:embed ma2h/*.schema.json
+//go:embed acs/*.schema.json ma2h/*.schema.json
 var files embed.FS
 
 // parts are the schemas that live inside another one and are used by themselves: name to file and fragment.
@@ -32,7 +32,9 @@ type Set struct{ compiled map[string]*jsonschema.Schema }
 
 // Load compiles the embedded schemas: "ma2h/message", "ma2h/response", "ma2h/submit-ack", "ma2h/get-message", "ma2h/session",
 // "ma2h/session-register", "ma2h/session-envelope", "ma2h/session-list", "ma2h/capability", "ma2h/inbound-message",
-// "ma2h/resolve-request", "ma2h/ack" and "ma2h/presence". Load once and share the set.
+// "ma2h/resolve-request", "ma2h/ack" and "ma2h/presence"; of ACS "acs/request-envelope", "acs/response-envelope", "acs/client-hello",
+// "acs/server-hello", "acs/context-entry", "acs/mcp-message", and one for the payload of each method, such as "acs/tool-call-request".
+// Load once and share the set.
 func Load() (*Set, error) {
 	compiler := newCompiler()
 	ids := map[string]string{}

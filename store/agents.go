@@ -64,6 +64,26 @@ func (s *Store) AddAgent(ctx context.Context, a fleet.Agent, hash []byte, audit 
 	})
 }
 
+// AddPeer implements fleet.Store.
+func (s *Store) AddPeer(ctx context.Context, a fleet.Agent, audit fleet.Audit) (fleet.Agent, error) {
+	policy, err := json.Marshal(a.Policy)
+	if err != nil {
+		return a, err
+	}
+	err = s.do(ctx, func(t *tx) error {
+		had, err := t.Agent(a.ID)
+		if !errors.Is(err, fleet.ErrUnknownAgent) {
+			a = had
+			return err
+		}
+		if err := t.exec(`INSERT INTO agents (id, protocol, created_at, revoked_at, last_seen, alg, policy) VALUES (?,?,?,0,0,?,?)`, a.ID, a.Protocol, ms(a.CreatedAt), a.Alg, string(policy)); err != nil {
+			return err
+		}
+		return t.Audit(audit)
+	})
+	return a, err
+}
+
 // Rotate implements fleet.Store.
 func (s *Store) Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error {

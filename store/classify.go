@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
 	"deskbell/backend/fleet"
@@ -20,16 +21,21 @@ func (s *Store) Unclassified(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return texts(rows)
+}
+
+// texts reads rows of one text.
+func texts(rows *sql.Rows) ([]string, error) {
 	defer rows.Close()
-	var agents []string
+	var all []string
 	for rows.Next() {
-		var agent string
-		if err := rows.Scan(&agent); err != nil {
+		var text string
+		if err := rows.Scan(&text); err != nil {
 			return nil, err
 		}
-		agents = append(agents, agent)
+		all = append(all, text)
 	}
-	return agents, rows.Err()
+	return all, rows.Err()
 }
 
 // Reclassify implements inbox.Store.

@@ -333,6 +333,25 @@ func jsonOrNull(v any, set bool) (sql.NullString, error) {
 	return sql.NullString{String: string(b), Valid: true}, err
 }
 
+// HeldItems implements inbox.Store.
+func (s *Store) HeldItems(ctx context.Context) ([]string, error) {
+	rows, err := s.query(ctx, `SELECT id FROM items WHERE state = 'open' AND json_extract(content, '$.held') = 1 ORDER BY n`)
+	if err != nil {
+		return nil, err
+	}
+	return texts(rows)
+}
+
+// WaitingCalls is how many open calls wait for the person.
+func (s *Store) WaitingCalls(ctx context.Context) (n int, err error) {
+	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND json_extract(content, '$.held') = 1 AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)
+	if err != nil {
+		return 0, err
+	}
+	err = st.QueryRowContext(ctx).Scan(&n)
+	return n, err
+}
+
 // History implements inbox.Store.
 func (s *Store) History(ctx context.Context, id string) ([]inbox.Entry, error) {
 	rows, err := s.query(ctx, `SELECT at, actor, action, note FROM history WHERE item = (SELECT n FROM items WHERE id = ?) ORDER BY seq`, id)

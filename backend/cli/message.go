@@ -29,6 +29,7 @@ type message struct {
 		} `json:"file"`
 		Metadata map[string]any `json:"metadata"`
 	} `json:"context"`
+	Call     *call    `json:"call"`
 	Request  *request `json:"request"`
 	Action   *action  `json:"action"`
 	Response struct {
@@ -41,11 +42,23 @@ type message struct {
 			Actor      string          `json:"actor"`
 			ResolvedAt string          `json:"resolved_at"`
 			Checklist  []check         `json:"checklist"`
+			Arguments  json.RawMessage `json:"arguments"` // of a call: those the person changed
 		} `json:"response"`
 	} `json:"response"`
 	Delivery *struct {
 		State string `json:"state"`
 	} `json:"delivery"`
+}
+
+// call is what an agent asks leave for.
+type call struct {
+	Tool       string          `json:"tool"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Platform   string          `json:"platform"`
+	Folder     string          `json:"folder"`
+	Session    string          `json:"session"`
+	Permission string          `json:"permission"`
+	Editable   []string        `json:"editable"`
 }
 
 type messagePage struct {

@@ -12,12 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend/client"
+	"deskbell/backend/inbox"
 )
 
 type resolveFlags struct {
 	as                         agentFlags
 	decline, complete, dismiss bool
-	input, comment             string
+	input, comment, edited     string
 	checks                     []string
 }
 
@@ -27,10 +28,14 @@ func (a *app) resolveCommand() *cobra.Command {
 		Use:   "resolve ID [VALUE]",
 		Short: "Answer a question, or end a task",
 		Long: "Decides a message, at once. For a question: VALUE is one of its answers (`show ID` lists them; for one that asks\n" +
-			"for an object, JSON), or --decline. For a task: --complete or --dismiss, with --check for the lines that are done.\n\n" +
+			"for an object, JSON), or --decline. For a task: --complete or --dismiss, with --check for the lines that are done.\n" +
+			"A call that an agent asks leave for can be allowed with other arguments (--edited), where its agent takes them; the\n" +
+			"comment is the reason that the agent reads.\n\n" +
 			"It is decided as the operator; with --agent and its token as that agent, if the message lets it.",
 		Example: "  deskbell resolve msg_0abc ship --comment \"after lunch\"\n  deskbell resolve msg_0abc --decline\n" +
-			"  deskbell resolve msg_0abc --input '{\"port\": 8080}'\n  deskbell resolve msg_0def --complete --check 1 --check 2",
+			"  deskbell resolve msg_0abc --input '{\"port\": 8080}'\n  deskbell resolve msg_0def --complete --check 1 --check 2\n" +
+			"  deskbell resolve msg_0fed deny --comment \"not on the main branch\"\n" +
+			"  deskbell resolve msg_0fed allow_edited --edited '{\"command\": \"ls\"}'",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeOpen,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.resolve(cmd.Context(), f, args) },
@@ -40,6 +45,7 @@ func (a *app) resolveCommand() *cobra.Command {
 	fl.BoolVar(&f.complete, "complete", false, "the task is done")
 	fl.BoolVar(&f.dismiss, "dismiss", false, "the task will not be done")
 	fl.StringVar(&f.input, "input", "", "answer with an object: `JSON`, @FILE, or - for standard input")
+	fl.StringVar(&f.edited, "edited", "", "allow a call with these arguments instead: `JSON`, an object of the changed ones, @FILE, or - for standard input")
 	fl.StringVar(&f.comment, "comment", "", "a `TEXT` for the agent")
 	fl.StringArrayVar(&f.checks, "check", nil, "line `N` of the checklist is done (1 is the first, \"all\" is all); may be repeated")
 	f.as.add(c, "decide")
@@ -52,6 +58,10 @@ func (f *resolveFlags) resolution(args []string) (resolution string, value *stri
 	var said []string
 	if len(args) == 2 {
 		said, value = append(said, "answered"), &args[1]
+	}
+	if f.edited != "" && value == nil {
+		allow := inbox.AllowEdited
+		said, value = append(said, "answered"), &allow
 	}
 	for name, on := range map[string]bool{"answered": f.input != "", "declined": f.decline, "completed": f.complete, "dismissed": f.dismiss} {
 		if on {
@@ -80,6 +90,16 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 		if body["value"], err = a.objectOf("--input", f.input); err != nil {
 			return err
 		}
+	}
+	if f.edited != "" {
+		if f.as.id != "" || f.as.token != "" {
+			return usagef("--edited is for the operator")
+		}
+		arguments, err := a.objectOf("--edited", f.edited)
+		if err != nil {
+			return err
+		}
+		body["edited"] = map[string]any{"arguments": arguments}
 	}
 	path := "/v1/messages/" + url.PathEscape(args[0])
 	act := func(call func(method, path string, body, out any) error, readable bool) error {

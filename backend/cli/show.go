@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend/client"
+	"deskbell/backend/wire"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -158,6 +159,10 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 		if r.Value != nil {
 			a.tell("%s", block(bare(r.Value)))
 		}
+		if r.Arguments != nil {
+			a.tell("\nAllowed with")
+			a.showArguments(r.Arguments)
+		}
 		a.section("Comment", r.Comment)
 	} else if d.Answerable != nil && !d.Answerable.OK && m.Status == "open" {
 		a.tell("\nYou cannot answer it: %s", d.Answerable.Reason)
@@ -196,6 +201,9 @@ func (a *app) showContent(m message) {
 			a.section(title, strings.TrimSpace(p.File.Name+" "+p.File.URI))
 		}
 	}
+	if m.Call != nil {
+		a.showCall(m.Call)
+	}
 	if q := m.Request; q != nil {
 		a.showRequest(a.text(), q)
 	}
@@ -209,6 +217,29 @@ func (a *app) showContent(m message) {
 			a.tell("  %d. %s %s", i+1, box(c.Done), c.Text)
 		}
 		a.section("How one sees that it is done", act.Verification)
+	}
+}
+
+// showCall writes what an agent asks leave for.
+func (a *app) showCall(c *call) {
+	a.tell("\nAsks leave for %s", c.Tool)
+	pairs(a.text(), "  platform", line(c.Platform), "  folder", line(c.Folder), "  session", line(c.Session), "  permission", line(c.Permission),
+		"  editable", line(strings.Join(c.Editable, " ")))
+	a.tell("\nArguments")
+	a.showArguments(c.Arguments)
+}
+
+// showArguments writes each argument by its name: texts as they are, anything else as JSON.
+func (a *app) showArguments(raw json.RawMessage) {
+	arguments, _ := wire.Members(raw) // the hub has checked them; none where there are none
+	for _, m := range arguments {
+		text := bare(m.Value)
+		if !strings.Contains(text, "\n") {
+			a.tell("  %s: %s", m.Name, text)
+			continue
+		}
+		a.tell("  %s:", m.Name)
+		a.tell("%s", block(text))
 	}
 }
 

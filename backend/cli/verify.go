@@ -23,27 +23,37 @@ type verifyFlags struct {
 	signature, callbackURL, to                 string
 	ref, secretEnv, secretFile, agent, ed25519 string
 	at                                         string
-	noFreshness                                bool
+	noFreshness, acs                           bool
 }
 
 func (a *app) verifyCommand() *cobra.Command {
 	f := &verifyFlags{}
 	c := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check the signature of something the hub sent",
+		Short: "Check what the hub signed, or the chain of a guarded session",
 		Long: `Checks a signed payload: the body of a push (with --signature, the MA2H-Signature header, and for an answer with
 --callback-url, exactly as the agent submitted it), or a mailbox row {"directive"|"message"|"response"|"receipt": …,
 "signature": …} (for an answer or a receipt with --to, the session's address). - is standard input.
 
-It prints what the signature binds, then OK, or why not. One key is needed: --secret with env:NAME (the environment),
+With --acs it checks a guarded session as the Guardian view exports it (JSON Lines): it recomputes the hash of every
+request and every link of the chain, and says that all of them hold, or which one does not. No key is needed: the chain
+shows that nothing was changed, left out or put in since it was written, not who wrote it.
+
+Otherwise it prints what the signature binds, then OK, or why not. One key is needed: --secret with env:NAME (the environment),
 file:PATH, secret:NAME or agent:ID (both from the data folder), its short forms, or --ed25519 with the hub's public key.
 
-Exit codes: 0 the signature holds, 1 it does not, 2 bad usage.`,
+Exit codes: 0 the signature or the chain holds, 1 it does not, 2 bad usage.`,
 		Example: "  deskbell verify push.json --signature \"$HEADER\" --callback-url https://bot.example/hook --secret-env HOOK_SECRET\n" +
 			"  deskbell verify row.json --agent-secret deploybot\n" +
-			"  deskbell verify row.json --to agent:deploybot#sess_1 --ed25519 KEY --no-freshness",
+			"  deskbell verify row.json --to agent:deploybot#sess_1 --ed25519 KEY --no-freshness\n" +
+			"  deskbell verify --acs acs-session.jsonl",
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.verify(args[0], f) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			if f.acs {
+				return a.verifyChain(args[0])
+			}
+			return a.verify(args[0], f)
+		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.signature, "signature", "", "the signature `HEADER`, with or without its name (a row carries its own)")
@@ -56,6 +66,10 @@ Exit codes: 0 the signature holds, 1 it does not, 2 bad usage.`,
 	fl.StringVar(&f.ed25519, "ed25519", "", "the hub's public `KEY`, base64 (its capability document has it)")
 	fl.StringVar(&f.at, "at", "", "check as of this `TIME` (RFC 3339 or Unix seconds) instead of now")
 	fl.BoolVar(&f.noFreshness, "no-freshness", false, "do not mind how old the signature is")
+	fl.BoolVar(&f.acs, "acs", false, "check the chain of a guarded session's export")
+	for _, other := range []string{"signature", "callback-url", "to", "secret", "secret-env", "secret-file", "agent-secret", "ed25519", "at", "no-freshness"} {
+		c.MarkFlagsMutuallyExclusive("acs", other)
+	}
 	c.MarkFlagsMutuallyExclusive("secret", "secret-env", "secret-file", "agent-secret", "ed25519")
 	c.MarkFlagsMutuallyExclusive("at", "no-freshness")
 	return c

@@ -200,6 +200,7 @@ func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if err != nil {
 		return err
 	}
+	d.OnStop(id)
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": n})
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
@@ -32,6 +34,8 @@ type Store interface {
 	Redeliver(ctx context.Context, itemID string, now time.Time) error
 	HostsAwaiting(ctx context.Context) (map[string][]string, error)
 	OpenByAgent(ctx context.Context) (map[string]int, error)
+	// WaitingCalls is how many calls wait for the person.
+	WaitingCalls(ctx context.Context) (int, error)
 	AuditLines(ctx context.Context, limit int) ([]fleet.Audit, error)
 	Check(ctx context.Context) ([]string, error)
 	Schema(ctx context.Context) (int, error)
@@ -54,11 +58,15 @@ type Config struct {
 	Store    Store
 	Queue    *delivery.Queue
 	Settings *settings.Settings
+	Gate     *gate.Gate
+	Guardian *guardian.Guardian
 	Secrets  Secrets
 	// Practice posts the practice ask and returns its id.
 	Practice func(ctx context.Context) (string, error)
 	// Export writes one item as a message with its history.
 	Export func(it inbox.Item, history []inbox.Entry) ([]byte, error)
+	// OnStop is called after an agent was stopped: what it waits for ends.
+	OnStop func(agent string)
 	// URL is the hub's address; empty while it does not listen.
 	URL     func() string
 	Version string
@@ -109,6 +117,14 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/health", d.health),
 		op("POST /api/backup", d.backup),
 		op("GET /api/export", d.export),
+		op("GET /api/rules", d.rules),
+		op("POST /api/rules", d.addRule),
+		op("PUT /api/rules/{id}", d.changeRule),
+		op("DELETE /api/rules/{id}", d.revokeRule),
+		op("POST /api/rules/try", d.tryRule),
+		op("GET /api/guardian", d.guarded),
+		op("GET /api/guardian/{protocol}/{id}", d.guardedSession),
+		op("GET /api/guardian/{protocol}/{id}/export", d.exportSession),
 		op("GET /v1/agents", d.listAgents),
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),
@@ -148,6 +164,10 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err != nil {
 		return err
 	}
+	calls, err := d.Store.WaitingCalls(ctx)
+	if err != nil {
+		return err
+	}
 	enrolled := 0
 	for _, a := range agents {
 		if a.RevokedAt.IsZero() {
@@ -167,7 +187,7 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 		"rev": d.feed.rev(),
 		"counts": map[string]int{
 			"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done,
-			"unread_notices": counts.UnreadNotices, "failed": failed, "agents_attention": len(pairings) + len(hosts),
+			"unread_notices": counts.UnreadNotices, "failed": failed, "agents_attention": len(pairings) + len(hosts), "guardian": calls,
 		},
 		"operator":      v.Operator().String(),
 		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "relaxations": relaxations},

@@ -40,7 +40,7 @@ func (f *feed) rev() int64 {
 	return f.last
 }
 
-// Touch tells the page that a topic other than items changed: agents, settings.
+// Touch tells the page that a topic other than items changed: agents, settings, rules, guardian.
 func (d *Desk) Touch(topic string) {
 	f := &d.feed
 	f.mu.Lock()

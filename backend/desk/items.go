@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -94,6 +95,8 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 			Text string `json:"text"` // as it was shown: not what goes back
 			Done bool   `json:"done"`
 		} `json:"checklist"`
+		Edited json.RawMessage `json:"edited"`
+		Rule   *ruleBody       `json:"rule"`
 	}](r)
 	if err != nil {
 		return err
@@ -123,11 +126,46 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 	case (dec.Verb == inbox.Answer) != (body.Value != nil):
 		return inbox.Invalid("/value", "belongs to an answer, and only to one")
 	}
+	if dec.Arguments, err = protocol.EditedArguments(body.Edited); err != nil {
+		return err
+	}
 	if err := dec.CheckSizes(); err != nil {
 		return err
 	}
+	if body.Rule != nil {
+		if err := d.ruleOfCall(r.Context(), r.PathValue("id"), dec, *body.Rule); err != nil {
+			return err
+		}
+	}
 	it, err := d.Inbox.Decide(r.Context(), r.PathValue("id"), dec)
-	return d.answer(w, r, it, err)
+	err = d.answer(w, r, it, err)
+	var late *protocol.Error
+	if body.Rule != nil && errors.As(err, &late) && late.Status == http.StatusConflict {
+		late.Message += "; the rule stands all the same"
+	}
+	return err
+}
+
+// ruleOfCall stores the rule that comes with an answer to a call. It comes before the answer, so that no call like this
+// one is asked about in between; an answer that does not fit leaves no rule behind.
+func (d *Desk) ruleOfCall(ctx context.Context, id string, dec inbox.Decision, b ruleBody) error {
+	it, err := d.Inbox.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if it.Content.Call == nil {
+		return inbox.Invalid("/rule", "belongs to an answer to a call")
+	}
+	var late *inbox.TerminalError
+	if _, err := it.Apply(dec, d.Settings.Get().Operator(), "", d.now()); err != nil && !errors.As(err, &late) {
+		return err
+	}
+	draft := b.draft()
+	draft.Item = id
+	if _, err := d.Gate.Add(ctx, draft); err != nil {
+		return under("/rule", err)
+	}
+	return nil
 }
 
 func (d *Desk) undo(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

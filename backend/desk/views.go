@@ -38,7 +38,9 @@ type row struct {
 	Checklist    *checklistCount `json:"checklist,omitempty"`
 	WaitingNow   bool            `json:"waiting_now"`
 	Attention    string          `json:"attention,omitempty"`
-	HeldUntil    int64           `json:"held_until,omitempty"`
+	UndoUntil    int64           `json:"undo_until,omitempty"` // a decision of the person is kept back until then
+	Held         bool            `json:"held"`                 // its agent keeps a request open for the answer
+	Ask          string          `json:"ask,omitempty"`        // "call": it asks leave for one
 	// To is set on a message between agents.
 	To []render.Span `json:"to,omitempty"`
 }
@@ -104,6 +106,21 @@ type outcomeView struct {
 	Defaulted  bool            `json:"defaulted"`
 	Checklist  []check         `json:"checklist,omitempty"`
 	Label      []render.Span   `json:"label,omitempty"`
+	Changed    []changedView   `json:"arguments_changed,omitempty"`
+	Rule       *ruleRef        `json:"rule,omitempty"`
+}
+
+// changedView is an argument that the person changed before allowing the call.
+type changedView struct {
+	Name []render.Span `json:"name"`
+	From []render.Span `json:"from"`
+	To   []render.Span `json:"to"`
+}
+
+// ruleRef names a rule that judged.
+type ruleRef struct {
+	ID   string `json:"id"`
+	Text string `json:"text"`
 }
 
 type historyView struct {
@@ -162,6 +179,8 @@ type detail struct {
 	History      []historyView   `json:"history"`
 	HeldDecision *heldView       `json:"held_decision,omitempty"`
 	Mailbox      *mailboxView    `json:"mailbox,omitempty"`
+	Call         *callView       `json:"call,omitempty"`
+	RuleOffers   []offerView     `json:"rule_offers,omitempty"`
 }
 
 // mailboxView is how far a message between agents got.
@@ -186,10 +205,13 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Agent: it.Agent, AgentText: render.Visible(it.Agent), Title: render.Visible(it.Title), Priority: it.Priority.String(),
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
-		WaitingNow: d.Inbox.WaitingNow(it.ID),
+		WaitingNow: d.Inbox.WaitingNow(it.ID), Held: it.Content.Held,
 	}
 	if it.Pending != nil {
-		r.HeldUntil = ms(it.Pending.CommitAt)
+		r.UndoUntil = ms(it.Pending.CommitAt)
+	}
+	if it.Content.Call != nil {
+		r.Ask = "call"
 	}
 	if it.Content.To != "" {
 		r.To = render.Visible(it.Content.To)
@@ -258,6 +280,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	}
 	if o := it.Outcome; o != nil {
 		v.Outcome = viewOutcome(c.Request, o)
+	}
+	if err := d.addCall(ctx, v, it); err != nil {
+		return nil, err
 	}
 	if t := it.Track; t.State != inbox.TrackNone {
 		v.Track = &trackView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt)}
@@ -405,4 +430,13 @@ func onExpire(it inbox.Item) (says string, label []render.Span) {
 		}
 		return "the answer is “" + shown.String() + "”", label
 	}
+}
+
+// millis reads a time that an agent wrote; 0: it is none.
+func millis(s string) int64 {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return 0
+	}
+	return t.UnixMilli()
 }

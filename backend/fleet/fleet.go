@@ -32,6 +32,9 @@ type Agent struct {
 	Policy Policy
 }
 
+// TakesMessages says whether there is a way to bring the agent a message that it did not ask for: ACS has none.
+func (a Agent) TakesMessages() bool { return a.Protocol != "acs" }
+
 // Policy is what the operator decided about one agent.
 type Policy struct {
 	OperatorResolvesUnlisted bool      `json:"operator_resolves_unlisted"`
@@ -73,6 +76,8 @@ var (
 type Store interface {
 	// AddAgent enrols a. A revoked agent of that id is enrolled anew; a live one is ErrAgentExists.
 	AddAgent(ctx context.Context, a Agent, hash []byte, audit Audit) error
+	// AddPeer enrols a peer without a credential, or returns the one of that id as it is.
+	AddPeer(ctx context.Context, a Agent, audit Audit) (Agent, error)
 	// Rotate makes hash the agent's token and lets its present ones end at overlapEnd.
 	Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit Audit) error
 	SetPolicy(ctx context.Context, id string, fn func(*Policy) error, audit Audit) (Agent, error)
@@ -132,6 +137,19 @@ var reserved = []string{"acs/", "map/", "pi/", "acp/"}
 
 // CheckID says whether an id can be enrolled. MA2H §4: a "#" would make it unaddressable.
 func CheckID(id string) error {
+	if err := checkText(id); err != nil {
+		return err
+	}
+	for _, prefix := range reserved {
+		if strings.HasPrefix(id, prefix) {
+			return inbox.Invalid("/agent_id", "ids that begin with %q belong to peers of that protocol", prefix)
+		}
+	}
+	return nil
+}
+
+// checkText says whether an id is one, whoever may have it.
+func checkText(id string) error {
 	switch {
 	case id == "":
 		return inbox.Invalid("/agent_id", "an agent needs an id")
@@ -158,11 +176,6 @@ func CheckID(id string) error {
 		// An id is part of paths, where these lead elsewhere.
 		if segment == "" || segment == "." || segment == ".." {
 			return inbox.Invalid("/agent_id", `an agent id cannot begin or end with "/", nor contain "//" or a segment "." or ".."`)
-		}
-	}
-	for _, prefix := range reserved {
-		if strings.HasPrefix(id, prefix) {
-			return inbox.Invalid("/agent_id", "ids that begin with %q belong to peers of that protocol", prefix)
 		}
 	}
 	return nil

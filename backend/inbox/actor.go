@@ -13,6 +13,8 @@ const (
 	Human  ActorKind = "human"
 	Agent  ActorKind = "agent"
 	System ActorKind = "system"
+	// Rule is a rule of the operator's, which decides in their place.
+	Rule ActorKind = "rule"
 )
 
 // Actor is who acts, as attested by their own credential.
@@ -22,7 +24,7 @@ type Actor struct {
 	Session string    `json:"session,omitempty"` // agents only: a live session they presented
 }
 
-// String is the attested form: human:alice, agent:bot, agent:bot#sess_1, system:expired.
+// String is the attested form: human:alice, agent:bot, agent:bot#sess_1, system:expired, rule:rule_1.
 func (a Actor) String() string {
 	s := string(a.Kind) + ":" + a.ID
 	if a.Session != "" {
@@ -44,6 +46,9 @@ type Policy struct {
 // pass for victim.
 func (it Item) MayDecide(actor Actor, p Policy) bool {
 	c := it.Content
+	if c.PersonOnly {
+		return actor.Kind == Human
+	}
 	if c.Resolvers == nil {
 		if c.To != "" {
 			return actor.Kind == Agent && actor.ID == c.ToAgent

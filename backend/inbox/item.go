@@ -109,6 +109,13 @@ type Content struct {
 	Request   *Request       `json:"request,omitempty"` // questions only
 	Action    *ActionRequest `json:"action,omitempty"`  // tasks only
 	Resolvers *[]string      `json:"resolvers,omitempty"`
+	// Held says that its agent keeps its own request open for the answer. When that request is gone, so is the item
+	// (Inbox.Leave); its deadline is the agent's own, less a margin, so that the hub answers and never the clock.
+	Held bool `json:"held,omitempty"`
+	// PersonOnly says that the person at this hub decides it, whatever their name, and nobody else.
+	PersonOnly bool `json:"person_only,omitempty"`
+	// Call is what an agent asks leave for, on an item that asks for nothing else.
+	Call *Call `json:"call,omitempty"`
 	// LiteralResolvers says that agent entries of Resolvers are whole names, without a session part (MA2H §9.1, below 0.5).
 	LiteralResolvers bool `json:"literal_resolvers,omitempty"`
 	// To is the address of an item that is for an agent, as sent; empty for the person's inbox. ToAgent is its principal.
@@ -194,6 +201,7 @@ type Outcome struct {
 	Edited    bool            `json:"edited,omitempty"`
 	Comment   string          `json:"comment,omitempty"`
 	Checklist []Check         `json:"checklist,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // of AllowEdited: the arguments that changed, by name
 	Defaulted bool            `json:"defaulted,omitempty"`
 }
 

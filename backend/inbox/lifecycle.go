@@ -19,12 +19,14 @@ const (
 	Expire   Verb = "expire" // the hub's clock
 	// Undeliver is the hub's, when an addressed item cannot reach its addressee any more (MA2H §7).
 	Undeliver Verb = "undeliver"
+	// Leave is the hub's, when the request that its agent held open for the answer is gone.
+	Leave Verb = "leave"
 )
 
 // lifecycle is the whole decision machine: from Open, each kind allows these verbs and no others.
 var lifecycle = map[Kind]map[Verb]State{
-	Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired, Undeliver: Cancelled},
-	Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired, Undeliver: Dismissed},
+	Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired, Undeliver: Cancelled, Leave: Cancelled},
+	Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired, Undeliver: Dismissed, Leave: Dismissed},
 	Notice:   {},
 }
 
@@ -34,6 +36,7 @@ type Decision struct {
 	Value     json.RawMessage `json:"value,omitempty"` // Answer only: a JSON string or object
 	Comment   string          `json:"comment,omitempty"`
 	Checklist []Check         `json:"checklist,omitempty"` // Complete and Dismiss only
+	Arguments json.RawMessage `json:"arguments,omitempty"` // Answer with AllowEdited only: an object of new values by name
 }
 
 // Change is what one act makes of an item: the item as it will be, the line its history gains, and what is owed.
@@ -63,7 +66,13 @@ func (it Item) Apply(d Decision, actor Actor, outcomeID string, now time.Time) (
 		if err := it.Content.Request.accepts(d.Value); err != nil {
 			return Change{}, err
 		}
+		if err := it.Content.acceptsArguments(d); err != nil {
+			return Change{}, err
+		}
 		out.Value, out.Edited = d.Value, it.Content.Request.edited(d.Value)
+		if d.Arguments != nil {
+			out.Arguments, out.Edited = d.Arguments, true
+		}
 	case Decline:
 		if it.Content.Request.ForbidIgnore {
 			return Change{}, invalid("/resolution", "this question does not allow being declined (allow_ignore is false)")
@@ -99,6 +108,7 @@ func (it Item) Expire(outcomeID string) Change {
 // The actors of the hub itself. MA2H §6: an applied default is attested as the system's, never as a person's.
 const (
 	UndeliverableActor = "system:undeliverable"
+	AgentGoneActor     = "system:agent-gone"
 	DefaultActor       = "system:default_on_expire"
 	ExpiredActor       = "system:expired"
 )
@@ -149,6 +159,7 @@ func stringValue(raw json.RawMessage) (string, bool) {
 const (
 	MaxNote      = 16_384 // a comment, or the note of an acknowledgment
 	maxValue     = 262_144
+	MaxArguments = 1 << 20 // what a call's arguments may be, edited or not
 	maxChecklist = 1000
 )
 
@@ -157,6 +168,8 @@ func (d Decision) CheckSizes() error {
 	switch {
 	case len(d.Comment) > MaxNote:
 		return invalid("/comment", "is longer than %d bytes", MaxNote)
+	case len(d.Arguments) > MaxArguments:
+		return invalid("/edited/arguments", "is larger than %d bytes", MaxArguments)
 	case len(d.Value) > maxValue:
 		return invalid("/value", "is larger than %d bytes", maxValue)
 	case len(d.Checklist) > maxChecklist:

@@ -26,6 +26,9 @@ func (it Item) SearchText() SearchText {
 			body = append(body, *p.Text)
 		}
 	}
+	if call := c.Call; call != nil {
+		body = append(body, call.Tool, call.Folder, string(call.Arguments))
+	}
 	if a := c.Action; a != nil {
 		body = append(body, a.Instructions, a.Verification)
 		for _, check := range a.Checklist {

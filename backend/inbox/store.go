@@ -46,6 +46,8 @@ type Store interface {
 	Retain(ctx context.Context, keep time.Duration) error
 	// Reclassify recomputes Item.ForOperator of an agent's open items ("" for all of them).
 	Reclassify(ctx context.Context, agent string, operator Actor) error
+	// HeldItems returns the ids of the open items whose agents hold a request open for them.
+	HeldItems(ctx context.Context) ([]string, error)
 	// Unclassified returns the agents whose items a Reclassify is still owed to.
 	Unclassified(ctx context.Context) ([]string, error)
 }

@@ -15,6 +15,8 @@ import (
 var (
 	// ErrUnknownDestination: no such agent or session, or one the sender may not know of. All of them look the same.
 	ErrUnknownDestination = errors.New("no such destination")
+	// ErrNoLeg: the agent is there, and its protocol has no way to bring it a message.
+	ErrNoLeg = errors.New("this agent's protocol has no way to bring it a message")
 	// ErrDestinationGone: the session that is addressed, or that the sender names as its own, has ended.
 	ErrDestinationGone = errors.New("that session has ended")
 	// ErrNotEnabled: the operator has not enabled messages between agents.
@@ -25,7 +27,7 @@ var (
 const retryWhenDeep = 30 * time.Second
 
 // Author puts the operator's directive into an agent's mailbox. e has its key, from, to and body; the destination is
-// judged now (MA2H §13.2). Errors: ErrUnknownDestination, ErrDestinationGone, *inbox.LimitError.
+// judged now (MA2H §13.2). Errors: ErrUnknownDestination, ErrNoLeg, ErrDestinationGone, *inbox.LimitError.
 func (m *Mailbox) Author(ctx context.Context, e Entry) (Entry, error) {
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) (err error) {
 		e.Kind = Directive
@@ -88,6 +90,12 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 	}
 	if err != nil {
 		return e, err
+	}
+	if !a.TakesMessages() {
+		if sees {
+			return e, ErrNoLeg
+		}
+		return e, ErrUnknownDestination
 	}
 	if session != "" {
 		s, err := m.known(tx, session)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 )
@@ -35,7 +37,10 @@ var table = []struct {
 	{mailbox.ErrStopped, http.StatusForbidden, "session_closed_by_operator"},
 	{mailbox.ErrDestinationGone, http.StatusGone, "destination_gone"},
 	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
+	{mailbox.ErrNoLeg, http.StatusUnprocessableEntity, "unknown_destination"},
 	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},
+	{gate.ErrUnknownRule, http.StatusNotFound, "not_found"},
+	{guardian.ErrUnknownSession, http.StatusNotFound, "not_found"},
 	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
 }
 

@@ -152,3 +152,16 @@ func kindName(k byte) string {
 	}
 	return "value of this kind"
 }
+
+// EditedArguments reads the edited member of an answer, {"arguments":{…}}; nil: it is absent, or says nothing of
+// arguments because it is no object (a MA2H answer may carry such a word, and the hub does not listen to it).
+func EditedArguments(edited []byte) ([]byte, error) {
+	if len(edited) == 0 || edited[0] != '{' {
+		return nil, nil
+	}
+	arguments, ok := wire.Get(edited, "arguments")
+	if !ok || arguments[0] != '{' {
+		return nil, inbox.Invalid("/edited/arguments", "must be an object of the new values by name")
+	}
+	return arguments, nil
+}

@@ -4,6 +4,7 @@ package protocol
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -47,6 +48,8 @@ type Route struct {
 	Handle  Handler
 	// MaxBody bounds the request's body in bytes; 0: the server's default.
 	MaxBody int64
+	// CutBody hands a body that is larger on, cut one byte above MaxBody, for a protocol that refuses it in its own words.
+	CutBody bool
 }
 
 // Handler answers one request. What it returns is written by the server, once, for every path alike.
@@ -84,6 +87,9 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 func Errorf(status int, code, message string) *Error {
 	return &Error{Status: status, Code: code, Message: message}
 }
+
+// ErrStopping is the cause that ends a request's context when the hub stops. A caller who is gone is any other.
+var ErrStopping = errors.New("the hub is stopping")
 
 // Stopping is the answer to a request that is cut off, by the end of the hub or because its connection was closed on one
 // side: what it asked for is not done, as far as the caller may know.

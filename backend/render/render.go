@@ -5,10 +5,11 @@ package render
 import "strings"
 
 // Span is a piece of text as shown. Where M is empty, T is the text itself; otherwise T is a label that stands for characters which would
-// not show, or not as what they are, and M explains it.
+// not show, or not as what they are, and M explains it. R says why a part of a command deserves a second look.
 type Span struct {
 	T string `json:"t"`
 	M string `json:"m,omitempty"`
+	R string `json:"r,omitempty"`
 }
 
 // Visible splits one line of untrusted text, such as a title or an option, so that nothing in it is hidden: control, bidirectional,

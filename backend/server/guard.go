@@ -141,6 +141,9 @@ func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
 // bodyTime is how long a body may take to come.
 const bodyTime = 30 * time.Second
 
+// drained is how much more than its bound is taken of a body that is cut, so that its sender hears the answer.
+const drained = 16 << 20
+
 // bodySize is what a body may take in memory: what it says, or the limit.
 func bodySize(r *http.Request, limit int64) int64 {
 	if r.ContentLength < 0 || r.ContentLength > limit {
@@ -150,13 +153,21 @@ func bodySize(r *http.Request, limit int64) int64 {
 }
 
 // readBody reads a request's body into memory, within its bound and in reasonable time.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
+func readBody(w http.ResponseWriter, r *http.Request, route protocol.Route, limit int64) error {
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var body []byte
+	var err error
+	if route.CutBody {
+		if body, err = io.ReadAll(io.LimitReader(r.Body, limit+1)); err == nil {
+			_, err = io.Copy(io.Discard, io.LimitReader(r.Body, drained))
+		}
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	}
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{}) // the next request is not read if this fails
 	}

@@ -94,8 +94,8 @@ func (s *Server) Listen(addr, certFile, keyFile string) (net.Listener, error) {
 // Serve answers requests on ln until ctx ends, then lets those under way finish for a moment.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	// Requests that wait must learn that the hub is stopping: their contexts come from this one.
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
 	h := &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -111,7 +111,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	cancel()
+	cancel(protocol.ErrStopping)
 	grace, done := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer done()
 	if err := h.Shutdown(grace); err != nil {
@@ -184,7 +184,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 		}
 		var free func()
 		if free, err = s.bodies.take(c.Agent.ID, bodySize(r, limit)); err == nil {
-			err = readBody(w, r, limit)
+			err = readBody(w, r, route, limit)
 			free()
 		}
 	}

@@ -31,6 +31,11 @@ describe('drafts', () => {
     d.of('a').comment = 'why';
     d.leave('a');
     expect([d.of('a').editor, d.of('a').comment]).toEqual([null, 'why']);
+    d.of('a').args = { command: 'ls' };
+    d.of('a').editor = 'review';
+    d.leave('a');
+    expect([d.of('a').editor, d.of('a').args]).toEqual(['arguments', { command: 'ls' }]);
+    expect(d.of('a').written).toContainEqual({ label: 'command', text: 'ls' });
     d.of('a').editor = 'answer';
     d.leave('a');
     expect(d.of('a').editor).toBe('answer');

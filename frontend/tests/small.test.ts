@@ -14,7 +14,7 @@ import { snoozes } from '../src/lib/snooze';
 
 describe('address', () => {
   it('goes there and back', () => {
-    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }, { view: 'agents', id: 'a/b#é' }, { view: 'fleet', id: 'msg_1' }, { view: 'sent', id: null }] as const) expect(parseAddress(address(place))).toEqual(place);
+    for (const place of [{ view: 'needs', id: 'msg_a/b' }, { view: 'agents', id: null }, { view: 'agents', id: 'a/b#é' }, { view: 'fleet', id: 'msg_1' }, { view: 'sent', id: null }, { view: 'guardian', id: 'acs/5c3f' }, { view: 'rules', id: 'rule_1' }] as const) expect(parseAddress(address(place))).toEqual(place);
   });
   it('takes no nonsense', () => {
     for (const hash of ['', '#ticket=x', '#/nowhere/1']) expect(parseAddress(hash)).toBeNull();
@@ -94,6 +94,12 @@ it('says how an item ended that was open before the person', () => {
   expect(end({ state: 'expired' })).toBe('Expired while you had it open. Nothing was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'human:jo', value: 'x' } })).toBe('Answered by jo while you had it open. Nothing of yours was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'system:default_on_expire', defaulted: true, value: 'x' } })).toBe('Ended by its deadline while you had it open. Nothing of yours was sent.');
+});
+
+it('says of a call that nobody waits for it any more', () => {
+  const call = {} as never;
+  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('The agent is no longer waiting. Nothing was sent.');
+  expect(endedWords({ state: 'expired', box: 'done', agent: 'a', call }, 'maria')).toMatch(/the hub said no/);
 });
 
 describe('the words of settings', () => {

@@ -112,7 +112,13 @@ func operatorForm(it inbox.Item) []byte {
 }
 
 func form(it inbox.Item, without map[string]bool) []wire.Member {
-	submitted, _ := wire.Members(it.Original) // it was checked when it was stored
+	foreign := it.Protocol != Name
+	var submitted []wire.Member
+	if foreign {
+		submitted = composed(it)
+	} else {
+		submitted, _ = wire.Members(it.Original) // it was checked when it was stored
+	}
 	members := make([]wire.Member, 0, len(submitted)+4)
 	for _, m := range submitted {
 		if !hubMembers[m.Name] && !without[m.Name] {
@@ -122,7 +128,10 @@ func form(it inbox.Item, without map[string]bool) []wire.Member {
 	members = append(members,
 		wire.Member{Name: "id", Value: wire.Quote(it.ID)},
 		wire.Member{Name: "status", Value: wire.Quote(string(it.State))})
-	if it.Response != nil {
+	switch {
+	case foreign && it.Outcome != nil:
+		members = append(members, wire.Member{Name: "response", Value: composedResponse(it)})
+	case !foreign && it.Response != nil:
 		members = append(members, wire.Member{Name: "response", Value: it.Response})
 	}
 	if it.Mailbox != nil {
@@ -256,7 +265,7 @@ func Export(it inbox.Item, history []inbox.Entry) ([]byte, error) {
 			history[i].Note = ""
 		}
 		members = slices.DeleteFunc(members, func(m wire.Member) bool {
-			return m.Name == "body" || m.Name == "context" || m.Name == "response"
+			return m.Name == "body" || m.Name == "context" || m.Name == "call" || m.Name == "response"
 		})
 	case it.Content.Request.SensitiveAnswer():
 		for i, m := range members {

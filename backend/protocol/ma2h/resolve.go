@@ -38,6 +38,15 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	if err != nil {
 		return err
 	}
+	if c.Operator { // what an agent says of an edit is ignored like all else that follows from the answer
+		edited, _ := wire.Get(raw, "edited")
+		if d.Arguments, err = protocol.EditedArguments(edited); err != nil {
+			return err
+		}
+		if err := d.CheckSizes(); err != nil {
+			return err
+		}
+	}
 	if !c.Operator && strings.Contains(c.Agent.ID, "#") {
 		// MA2H §4: it can be no addressee; its own plain messages it may end as ever.
 		if own, err := b.Inbox.Peek(r.Context(), r.PathValue("id"), c.Agent.ID); err != nil || own.Content.To != "" {

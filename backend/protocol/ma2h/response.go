@@ -31,32 +31,7 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 		return inbox.Reply{}, fmt.Errorf("stored message: %w", err)
 	}
 	out := it.Outcome
-	detail := []wire.Member{
-		{Name: "actor", Value: wire.Quote(out.Actor)},
-		{Name: "resolved_at", Value: wire.Quote(out.At)},
-	}
-	if out.Value != nil {
-		detail = append(detail, wire.Member{Name: "value", Value: out.Value})
-	}
-	if out.Edited {
-		detail = append(detail, wire.Member{Name: "edited", Value: []byte("true")})
-	}
-	if out.Comment != "" {
-		detail = append(detail, wire.Member{Name: "comment", Value: wire.Quote(out.Comment)})
-	}
-	if out.Checklist != nil {
-		list := []byte{'['}
-		for i, c := range out.Checklist {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = append(list, wire.Compose([]wire.Member{
-				{Name: "text", Value: wire.Quote(c.Text)},
-				{Name: "done", Value: fmt.Append(nil, c.Done)},
-			})...)
-		}
-		detail = append(detail, wire.Member{Name: "checklist", Value: append(list, ']')})
-	}
+	detail := responseDetail(out)
 	body := []wire.Member{
 		{Name: "ma2h_version", Value: wire.Quote(e.Version)},
 		{Name: "in_reply_to", Value: wire.Quote(it.ID)},
@@ -89,6 +64,37 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 		reply.Push = &inbox.Owed{Protocol: Name, Agent: it.Agent, URL: cb.URL, Host: host, State: inbox.OwedPending, Created: now, NextAt: now}
 	}
 	return reply, nil
+}
+
+// responseDetail is who decided, when and how (MA2H §6).
+func responseDetail(out *inbox.Outcome) []wire.Member {
+	detail := []wire.Member{
+		{Name: "actor", Value: wire.Quote(out.Actor)},
+		{Name: "resolved_at", Value: wire.Quote(out.At)},
+	}
+	if out.Value != nil {
+		detail = append(detail, wire.Member{Name: "value", Value: out.Value})
+	}
+	if out.Edited {
+		detail = append(detail, wire.Member{Name: "edited", Value: []byte("true")})
+	}
+	if out.Comment != "" {
+		detail = append(detail, wire.Member{Name: "comment", Value: wire.Quote(out.Comment)})
+	}
+	if out.Checklist != nil {
+		list := []byte{'['}
+		for i, c := range out.Checklist {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = append(list, wire.Compose([]wire.Member{
+				{Name: "text", Value: wire.Quote(c.Text)},
+				{Name: "done", Value: fmt.Append(nil, c.Done)},
+			})...)
+		}
+		detail = append(detail, wire.Member{Name: "checklist", Value: append(list, ']')})
+	}
+	return detail
 }
 
 // Push implements protocol.Pusher: one attempt's request. Body and resolution id are the same in every attempt, time

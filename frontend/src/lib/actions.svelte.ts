@@ -11,6 +11,7 @@ import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
+import { rules } from './rules.svelte';
 import type { Detail, Option } from './types';
 import { isBox, ui, type View } from './ui.svelte';
 import { after } from './windowing';
@@ -20,6 +21,8 @@ export function go(view: View): void {
   ui.pane = 'list';
   ui.overlay = null;
   ui.agent = null;
+  ui.session = null;
+  ui.rule = null;
   ui.cameFrom = null;
   if (!isBox(view)) return;
   if (inbox.box !== view || inbox.searching || inbox.agent !== null) {
@@ -40,6 +43,10 @@ export function openAgent(id: string): void {
 export function leaveAgent(): void {
   const from = ui.agent;
   ui.agent = null;
+  leave(from);
+}
+
+function leave(from: string | null): void {
   if (ui.cameFrom) {
     ui.view = ui.cameFrom;
     ui.cameFrom = null;
@@ -47,6 +54,26 @@ export function leaveAgent(): void {
     return;
   }
   setTimeout(() => [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].find((el) => el.dataset['stop'] === from)?.focus());
+}
+
+/** Goes to the steps of a guarded session; from an item, the way back leads to the item. */
+export function openSession(key: string): void {
+  ui.cameFrom = isBox(ui.view) ? ui.view : null;
+  ui.view = 'guardian';
+  ui.session = key;
+  ui.overlay = null;
+}
+
+export function leaveSession(): void {
+  const from = ui.session;
+  ui.session = null;
+  leave(from);
+}
+
+/** Shows a rule in its list. */
+export function openRule(id: string): void {
+  go('rules');
+  ui.rule = id;
 }
 
 export function search(q: string): void {
@@ -128,6 +155,12 @@ function said(id: string, archived: boolean): void {
   ui.toast(archived ? 'Put away in the archive.' : 'Back from the archive.', 'plain', { label: 'Undo', run: () => void mark(id, { archived: !archived }).then(() => inbox.reload()) });
 }
 
+/** The answer to a call that allows it with other arguments. */
+const ALLOW_EDITED = 'allow_edited';
+
+/** What may be answered to a call for longer than once. */
+export const offers = (d: Detail, verdict: string) => (d.rule_offers ?? []).filter((o) => o.verdict === verdict);
+
 /** The choices as their number keys see them. In a task the numbers tick its steps. */
 export function choices(d: Detail): Option[] {
   if (!d.request || d.request.mode === 'input' || !d.request.allow_respond) return [];
@@ -137,6 +170,8 @@ export function choices(d: Detail): Option[] {
 }
 
 export function choose(d: Detail, option: Option): void {
+  if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
+  if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : 'Allowed');
   void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`, plain(option.label));
 }
 
@@ -154,6 +189,7 @@ function chooseByKey(n: number): void {
     if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
     return;
   }
+  if (d.call && !['comment', null].includes(drafts.of(d.id).editor)) return ui.hint('Something is half done here: finish it, or leave it with Esc.');
   const option = choices(d)[n - 1];
   if (option) choose(d, option);
 }
@@ -163,11 +199,15 @@ function shown(): boolean {
   return isBox(ui.view) && ui.overlay === null && document.querySelector('[data-item-pane]')?.checkVisibility() === true;
 }
 
+/** A call is denied rather than declined: the agent is told no. */
+const denies = (d: Detail): boolean => d.call !== undefined && choices(d).some((o) => o.value === 'deny');
+
 /** Whether what the selected item asks for has this editor. */
 export function canEdit(d: Detail, editor: Editor): boolean {
   if (!d.answerable.ok || d.state !== 'open' || d.held_decision) return false;
   if (editor === 'answer') return d.request !== undefined && d.request.mode !== 'input' && d.request.allow_edit && d.request.allow_respond;
-  if (editor === 'decline') return d.action !== undefined || d.request?.allow_ignore === true;
+  if (editor === 'arguments' || editor === 'review') return d.call !== undefined && choices(d).some((o) => o.value === ALLOW_EDITED);
+  if (editor === 'decline') return d.action !== undefined || d.request?.allow_ignore === true || denies(d);
   return d.kind !== 'notice';
 }
 
@@ -181,6 +221,7 @@ function fill(): boolean {
 export function edit(editor: Editor): void {
   const d = reader.detail;
   if (editor === 'answer' && d?.request?.mode === 'input' && reader.ready && shown()) { fill(); return; }
+  if (editor === 'answer' && d?.call) return edit('arguments');
   if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
   const draft = drafts.of(d.id);
   if (editor === 'decline' && draft.editor === 'decline') return decline(d);
@@ -192,8 +233,17 @@ export function edit(editor: Editor): void {
 }
 
 export function decline(d: Detail): void {
+  if (denies(d)) return void decisions.send(d.id, { resolution: 'answered', value: 'deny' }, 'Denied');
   const task = d.action !== undefined;
   void decisions.send(d.id, { resolution: task ? 'dismissed' : 'declined' }, task ? 'Dismissed' : 'Declined');
+}
+
+/** Allowing a call: how long it shall hold is asked where there is a choice, and pressed again where there is none. */
+function allow(): void {
+  const d = reader.detail;
+  if (!d?.call || !shown()) return;
+  if (!reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
+  if (reader.ready && choices(d).some((o) => o.value === 'allow')) rules.ask(d, 'allow');
 }
 
 function back(): void {
@@ -206,12 +256,15 @@ function back(): void {
     return;
   }
   if (isBox(ui.view) && id !== null && drafts.of(id).editor !== null) {
-    drafts.of(id).editor = null;
-    focusItem();
+    const draft = drafts.of(id);
+    draft.grab = draft.editor === 'review';
+    draft.editor = draft.editor === 'review' ? 'arguments' : null;
+    if (draft.editor === null) focusItem();
     return;
   }
   if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
+  if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) return search('');
   if (inbox.agent !== null) onlyAgent(null);
@@ -237,7 +290,7 @@ export function openItem(): void {
 
 const views: Partial<Record<CommandId, View>> = {
   'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
-  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-settings': 'settings',
+  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-rules': 'rules', 'go-settings': 'settings',
 };
 
 export function run(id: CommandId, key = ''): void {
@@ -256,6 +309,7 @@ export function run(id: CommandId, key = ''): void {
     case 'open': return openItem();
     case 'back': return back();
     case 'choose': return chooseByKey(Number(key));
+    case 'allow': return allow();
     case 'write': return edit('answer');
     case 'comment': return edit('comment');
     case 'decline': return edit('decline');
@@ -271,6 +325,12 @@ export function run(id: CommandId, key = ''): void {
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
     case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
+    case 'new-rule': if (ui.view !== 'rules') go('rules'); return rules.open({ kind: 'new' });
+    case 'rule-up': case 'rule-down': {
+      const rule = document.activeElement?.closest<HTMLElement>('[data-rule]')?.dataset['rule'];
+      if (rule) void rules.move(rule, id === 'rule-up' ? -1 : 1);
+      return;
+    }
     case 'search': {
       const own = document.querySelector<HTMLInputElement>('main.page [data-filter] input');
       if (own) return own.select();

@@ -1,14 +1,18 @@
-// The view and what is open in it are in the address, so that a reload comes back to them: #/needs/msg_…, #/agents/NAME
+// The view and what is open in it are in the address, so that a reload comes back to them: #/needs/msg_…, #/agents/NAME,
+// #/guardian/PROTOCOL%2FSESSION, #/rules/RULE
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
 import { isBox, isView, ui, type View } from './ui.svelte';
 
 export interface Place { view: View; id: string | null }
 
+/** Views besides the boxes in which one thing can be open. */
+const withPages: readonly string[] = ['agents', 'guardian', 'rules'] satisfies View[];
+
 export function parseAddress(hash: string): Place | null {
   const [, view = '', id] = hash.replace(/^#/, '').split('/');
   if (!isView(view)) return null;
-  if (id === undefined || id === '' || (!isBox(view) && view !== 'agents')) return { view, id: null };
+  if (id === undefined || id === '' || !(isBox(view) || withPages.includes(view))) return { view, id: null };
   try {
     return { view, id: decodeURIComponent(id) };
   } catch {
@@ -25,6 +29,8 @@ export function openFromAddress(): void {
   if (place) ui.view = place.view;
   void inbox.show({ box: isBox(ui.view) ? ui.view : 'needs', scope: ui.view === 'fleet' ? 'fleet' : 'all' });
   if (place?.view === 'agents') ui.agent = place.id;
+  else if (place?.view === 'guardian') ui.session = place.id;
+  else if (place?.view === 'rules') ui.rule = place.id;
   else if (place?.id) {
     reader.open(place.id);
     ui.pane = 'item';
@@ -35,7 +41,8 @@ export function openFromAddress(): void {
 export function keepAddress(): void {
   let first = true;
   $effect(() => {
-    const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : ui.view === 'agents' ? ui.agent : null });
+    const page = { agents: ui.agent, guardian: ui.session, rules: ui.rule } as Partial<Record<View, string | null>>;
+    const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : (page[ui.view] ?? null) });
     if (first) { first = false; return; }
     if (location.hash !== hash && !location.hash.startsWith('#ticket=')) history.replaceState(null, '', hash);
   });

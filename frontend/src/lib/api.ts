@@ -1,5 +1,6 @@
 // The one file that knows whether this page is in the desktop window or in a browser.
 // Both fetch the same paths; live events and opening a link differ.
+import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
 import type {
   AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
@@ -8,7 +9,10 @@ export interface Changed { rev: number; items?: string[]; topics?: string[] }
 export interface ResolveBody {
   resolution: 'answered' | 'declined' | 'completed' | 'dismissed';
   value?: unknown; comment?: string; checklist?: { text: string; done: boolean }[];
+  edited?: { arguments: Record<string, unknown> }; rule?: RuleBody;
 }
+export interface GuardianPage { sessions: GuardedView[]; next_cursor?: string; alerts: GuardAlert[] }
+export interface SessionPage { session: GuardedView; chain?: Chain; steps: StepView[]; next_cursor?: string }
 export interface Marks { read?: boolean; starred?: boolean; archived?: boolean; snoozed_until?: number | null }
 export interface ItemQuery { box?: Box; agent?: string; q?: string; limit?: number; cursor?: string }
 export interface ItemPage { rows: Row[]; next_cursor?: string; total: number }
@@ -78,6 +82,23 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
   throw new Refused(response.status, 'unknown', `The hub answered ${response.status} without a reason.`);
 }
 
+/** Fetches a file, with the page's key like every call, and hands it to the browser to keep. */
+async function download(path: string, name: string): Promise<void> {
+  let blob: Blob;
+  try {
+    const response = await fetch(path, { cache: 'no-store', credentials: 'same-origin', headers: inWindow() ? {} : { 'X-Deskbell-Page': pageKey() } });
+    if (!response.ok) throw new Refused(response.status, 'unknown', `The hub answered ${response.status}; nothing was saved.`);
+    blob = await response.blob();
+  } catch (e) {
+    throw e instanceof Refused ? e : new Unreachable('The hub does not answer.');
+  }
+  const link = document.createElement('a'); // never in the document: no link there leads away from the page
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
 function parse(text: string): unknown {
   if (text === '') return undefined;
   try {
@@ -96,6 +117,12 @@ function query(params: object): string {
 
 const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
+const rule = (id: string): string => `/api/rules/${encodeURIComponent(id)}`;
+/** A guarded session's path, from its key: protocol/id. */
+const guarded = (key: string): string => {
+  const slash = key.indexOf('/');
+  return `/api/guardian/${encodeURIComponent(key.slice(0, slash))}/${encodeURIComponent(key.slice(slash + 1))}`;
+};
 
 export const api = {
   session: async (with_: { ticket: string } | { token: string }) => {
@@ -125,6 +152,14 @@ export const api = {
   closeSession: (id: string) => call<void>('DELETE', `/v1/sessions/${encodeURIComponent(id)}`),
   stopAgent: (id: string) => call<{ sessions_closed: number }>('POST', `/v1/agents/${agent(id)}/stop`),
   resumeAgent: (id: string) => call<void>('POST', `/v1/agents/${agent(id)}/resume`),
+  rules: () => call<{ rules: RuleView[]; revoked: RuleView[] }>('GET', '/api/rules'),
+  addRule: (body: RuleBody) => call<RuleView>('POST', '/api/rules', body),
+  changeRule: (id: string, body: RuleBody) => call<RuleView>('PUT', rule(id), body),
+  revokeRule: (id: string) => call<void>('DELETE', rule(id)),
+  tryRule: (body: RuleBody & { id?: string }, signal?: AbortSignal) => call<DryRun>('POST', '/api/rules/try', body, signal),
+  guardian: (cursor?: string) => call<GuardianPage>('GET', `/api/guardian${query({ cursor })}`),
+  guardedSession: (key: string, q: { after?: number; limit?: number }, signal?: AbortSignal) => call<SessionPage>('GET', `${guarded(key)}${query(q)}`, undefined, signal),
+  exportSession: (key: string, name: string) => download(`${guarded(key)}/export`, name),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

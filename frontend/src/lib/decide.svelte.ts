@@ -45,7 +45,7 @@ class Decisions {
       this.settled(detail, said, what, after(inbox.rows, inbox.index >= 0 ? inbox.index : row ? index : -1)?.id ?? null);
       return true;
     } catch (e) {
-      this.failed(id, e);
+      this.failed(id, e, body.rule !== undefined);
       return false;
     } finally {
       if (inbox.selectedId === id) reader.busy = false;
@@ -74,12 +74,15 @@ class Decisions {
     void desk.refreshState();
   }
 
-  private failed(id: string, e: unknown): void {
+  private failed(id: string, e: unknown, withRule: boolean): void {
     if (e instanceof Refused) {
       if (e.item) {
         reader.take(e.item);
         inbox.patch(e.item);
-        if (e.status === 409) return; // the outcome on show says it all
+        if (e.status === 409) { // the outcome on show says it all, but for a rule that stands all the same
+          if (withRule) ui.toast(e.message, 'bad');
+          return;
+        }
       }
       this.problem = { id, at: { message: e.message, details: e.details } };
       if (e.status === 404 || e.status === 409 || e.status === 410) void reader.load(id);

@@ -18,9 +18,11 @@ class Desk {
   link = $state<Link>('connecting');
   state = $state.raw<DeskState | null>(null);
   retryAt = $state(0);
-  /** Grows when agents or settings changed: those views load again. */
+  /** Grow when agents, settings, rules or guarded sessions changed: those views load again. */
   agentsRev = $state(0);
   settingsRev = $state(0);
+  rulesRev = $state(0);
+  guardianRev = $state(0);
 
   private close: (() => void) | null = null;
   private tries = 0;
@@ -111,6 +113,8 @@ class Desk {
   private async resync(): Promise<void> {
     this.agentsRev++;
     this.settingsRev++;
+    this.rulesRev++;
+    this.guardianRev++;
     if (isBox(ui.view)) await inbox.reload();
     if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
   }
@@ -129,6 +133,8 @@ class Desk {
     this.pending = { items: new Set(), topics: new Set(), whole: false };
     if (topics.has('agents')) this.agentsRev++;
     if (topics.has('settings')) this.settingsRev++;
+    if (topics.has('rules')) this.rulesRev++;
+    if (topics.has('guardian')) this.guardianRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));

@@ -1,7 +1,8 @@
 // What was half typed, kept per item while the person moves around and the item is refetched. In memory only.
 import { initial, type Field, type Raw } from './schemaform';
 
-export type Editor = 'answer' | 'comment' | 'decline' | null;
+/** `arguments`: a call is being edited; `review`: its changes are looked at before they are sent. */
+export type Editor = 'answer' | 'comment' | 'decline' | 'arguments' | 'review' | null;
 
 export class Draft {
   editor = $state<Editor>(null);
@@ -14,6 +15,8 @@ export class Draft {
   private start: Raw = {};
   private fields: readonly Field[] = [];
   checks = $state<boolean[] | null>(null);
+  /** Arguments of a call as they were typed, by name; those that were not touched are not here. */
+  args = $state<Record<string, string>>({});
 
   /** Gives every field of the form a value, keeping what was typed. */
   prepare(fs: readonly Field[]): void {
@@ -30,12 +33,13 @@ export class Draft {
       const v = this.values[f.key] ?? '';
       if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: f.choices?.[Number(v)]?.label ?? v });
     }
+    for (const [name, text] of Object.entries(this.args)) list.push({ label: name, text });
     list.push({ label: 'Comment', text: this.comment });
     return list.filter((w) => w.text.trim() !== '');
   }
 
   get empty(): boolean {
-    return this.answer === '' && this.comment === '' && this.checks === null && Object.values(this.values).every((v) => v === '');
+    return this.answer === '' && this.comment === '' && this.checks === null && Object.keys(this.args).length === 0 && Object.values(this.values).every((v) => v === '');
   }
 }
 
@@ -57,10 +61,11 @@ export class Drafts {
     return draft !== undefined && !draft.empty;
   }
 
-  /** The person went elsewhere: a decline that was not confirmed is over, what was typed stays. */
+  /** The person went elsewhere: what was not confirmed is over, what was typed stays. */
   leave(id: string): void {
     const draft = this.all.get(id);
     if (draft?.editor === 'decline') draft.editor = null;
+    if (draft?.editor === 'review') draft.editor = 'arguments';
   }
 
   drop(id: string): void {

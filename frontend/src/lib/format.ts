@@ -92,6 +92,7 @@ export function who(actor: string, operator: string): string {
   const kind = actor.slice(0, colon);
   const name = actor.slice(colon + 1);
   if (kind === 'human') return name === operator || actor === operator ? 'you' : name;
+  if (kind === 'rule') return 'a rule';
   if (kind === 'system') return systemActors[name] ?? `the hub (${name.replaceAll(/[-_]/g, ' ')})`;
   return name;
 }

@@ -213,9 +213,9 @@ export class Inbox {
 /** Only what a row shows: a Detail would keep whole bodies alive in the list. */
 function pick(r: Row): Row {
   const { id, rev, protocol, kind, state, box, agent, agent_text, project, title, priority, sensitive, received_at, expires_at,
-    resolved_at, unread, starred, archived, snoozed_until, checklist, waiting_now, attention, held_until, to } = r;
+    resolved_at, unread, starred, archived, snoozed_until, checklist, waiting_now, attention, undo_until, held, ask, to } = r;
   return { id, rev, protocol, kind, state, box, agent, agent_text, project, title, priority, sensitive, received_at, expires_at,
-    resolved_at, unread, starred, archived, snoozed_until, checklist, waiting_now, attention, held_until, to };
+    resolved_at, unread, starred, archived, snoozed_until, checklist, waiting_now, attention, undo_until, held, ask, to };
 }
 
 export const inbox = new Inbox();

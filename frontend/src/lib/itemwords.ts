@@ -16,7 +16,7 @@ export const priorityWords: Record<Priority, string> = { low: 'low', normal: 'no
 /** Put off by the person until a moment that has not come. */
 export const snoozedNow = (row: Pick<Row, 'state' | 'snoozed_until'>, now: number): boolean => row.state === 'open' && (row.snoozed_until ?? 0) > now;
 
-export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until'>, now = Date.now()): string {
+export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until' | 'ask'>, now = Date.now()): string {
   if (row.box === 'fleet') {
     if (row.kind === 'notice') return row.state === 'delivered' ? 'Notice, delivered' : `Notice, ${states[row.state].toLowerCase()}`;
     if (row.state === 'open') return row.kind === 'task' ? 'Task for an agent' : 'Question to an agent';
@@ -25,11 +25,14 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
   if (row.state !== 'open') return states[row.state];
   if (row.box === 'waiting' && snoozedNow(row, now)) return `Snoozed until ${moment(row.snoozed_until ?? 0, now)}`;
   if (row.box === 'waiting') return 'Waiting for somebody else';
+  if (row.ask === 'call') return 'A call that waits for your leave';
   return row.kind === 'task' ? 'Task for you' : 'Question for you';
 }
 
 /** How it ended without the person, who had it open: whatever they were about to send did not go. */
-export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'>, operator: string): string {
+export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call'>, operator: string): string {
+  if (d.call && d.state === 'cancelled') return 'The agent is no longer waiting. Nothing was sent.';
+  if (d.call && d.state === 'expired') return 'Nobody answered in time; the hub said no. Nothing of yours was sent.';
   const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
   return `${d.outcome?.defaulted ? 'Ended by its deadline' : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;

@@ -2,13 +2,14 @@
 
 export type CommandId =
   | 'next' | 'prev' | 'open' | 'back' | 'first' | 'last'
-  | 'choose' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
+  | 'choose' | 'allow' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
-  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-settings'
-  | 'message'
+  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-rules' | 'go-settings'
+  | 'message' | 'new-rule' | 'rule-up' | 'rule-down'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
-export type Group = 'Move' | 'Decide' | 'Item' | 'Go to' | 'Window';
+export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Go to' | 'Window';
+export const groups: readonly Group[] = ['Move', 'Decide', 'Item', 'Rules', 'Go to', 'Window'];
 
 export interface Command {
   id: CommandId; group: Group; label: string;
@@ -35,9 +36,10 @@ export const commands: readonly Command[] = [
   { id: 'message', group: 'Move', label: 'New message to an agent', keys: ['n'] },
 
   { id: 'choose', group: 'Decide', label: 'Answer with that choice, tick that step', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
-  { id: 'write', group: 'Decide', label: 'Write another answer, fill in the form', keys: ['w'] },
+  { id: 'allow', group: 'Decide', label: 'Allow a call: once, for the session, or always', keys: ['a'] },
+  { id: 'write', group: 'Decide', label: 'Write another answer, fill in the form, edit a call', keys: ['w'] },
   { id: 'comment', group: 'Decide', label: 'Add a comment', keys: ['c'] },
-  { id: 'decline', group: 'Decide', label: 'Decline, or dismiss a task', keys: ['d'] },
+  { id: 'decline', group: 'Decide', label: 'Decline, deny a call, or dismiss a task', keys: ['d'] },
   { id: 'send', group: 'Decide', label: 'Send what is written, complete a task', keys: ['Mod+Enter'], whileTyping: true, noPalette: true },
   { id: 'undo', group: 'Decide', label: 'Take back the last decision, while it is not sent yet', keys: ['Mod+z'] },
 
@@ -47,6 +49,10 @@ export const commands: readonly Command[] = [
   { id: 'unread', group: 'Item', label: 'Mark unread', keys: ['u'] },
   { id: 'mark-all-read', group: 'Item', label: 'Mark everything here read', keys: [] },
 
+  { id: 'new-rule', group: 'Rules', label: 'New rule', keys: ['r'] },
+  { id: 'rule-up', group: 'Rules', label: 'Move this rule up', keys: ['Mod+ArrowUp'], noPalette: true },
+  { id: 'rule-down', group: 'Rules', label: 'Move this rule down', keys: ['Mod+ArrowDown'], noPalette: true },
+
   { id: 'go-needs', group: 'Go to', label: 'Needs you', keys: ['g n'] },
   { id: 'go-waiting', group: 'Go to', label: 'Waiting', keys: ['g w'] },
   { id: 'go-notices', group: 'Go to', label: 'Notices', keys: ['g t'] },
@@ -55,6 +61,8 @@ export const commands: readonly Command[] = [
   { id: 'go-agents', group: 'Go to', label: 'Fleet: agents and their sessions', keys: ['g f', 'g a'] },
   { id: 'go-sent', group: 'Go to', label: 'Sent messages', keys: ['g m'] },
   { id: 'go-fleet', group: 'Go to', label: 'Between agents', keys: ['g b'] },
+  { id: 'go-guardian', group: 'Go to', label: 'Guardian: sessions of guarded agents', keys: ['g g'] },
+  { id: 'go-rules', group: 'Go to', label: 'Rules', keys: ['g r'] },
   { id: 'go-settings', group: 'Go to', label: 'Settings', keys: ['g s'] },
 
   { id: 'palette', group: 'Window', label: 'Command palette', keys: ['Mod+k'], whileTyping: true, overDialogs: true, noPalette: true },

@@ -1,9 +1,11 @@
 // The shapes that the hub's private surface (/api, and the operator's part of /v1) answers with. backend/desk writes them.
 // Times are integer milliseconds since the epoch, 0 or absent when there is none.
 
+import type { ArgumentChange, CallView, RuleOffer } from './guardtypes';
+
 /** One stretch of untrusted text. `m` is set when the stretch must not be shown as it is (a control, bidirectional,
- *  zero-width or look-alike character): `t` is then the label to show in a chip and `m` its explanation. */
-export interface Span { t: string; m?: string }
+ *  zero-width or look-alike character): `t` is then the label to show in a chip and `m` its explanation. `r` says what is risky about a stretch of a command. */
+export interface Span { t: string; m?: string; r?: string }
 export type Text = Span[];
 
 export type Kind = 'question' | 'task' | 'notice';
@@ -24,7 +26,11 @@ export interface Row {
   /** Something about the answer's delivery needs the person: 'approval' | 'failed'. */
   attention?: 'approval' | 'failed';
   /** A decision of the operator is kept back and will be committed then, unless it is taken back. */
-  held_until?: number;
+  undo_until?: number;
+  /** The agent's own request is kept open for the answer; at `expires_at` the hub itself says no. */
+  held?: boolean;
+  /** An agent asks leave for a call. */
+  ask?: 'call';
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
   to?: Text;
 }
@@ -62,6 +68,10 @@ export interface Outcome {
   resolved_at: number; defaulted: boolean; checklist?: Check[];
   /** For a select or confirm: the label of the chosen option. */
   label?: Text;
+  /** For a call that was allowed otherwise than asked: what changed. */
+  arguments_changed?: ArgumentChange[];
+  /** Set when a rule judged it. */
+  rule?: { id: string; text: string };
 }
 
 export interface HistoryEntry { at: number; actor: string; action: string; note?: Text }
@@ -90,6 +100,9 @@ export interface Detail extends Row {
   history: HistoryEntry[];
   /** Set while `resolve.hold_seconds` keeps a decision back: it is committed at this time unless undone. */
   held_decision?: { commit_at: number; resolution: string };
+  call?: CallView;
+  /** Only while it is open. */
+  rule_offers?: RuleOffer[];
   /** Set on a message between agents. */
   mailbox?: MailboxTrack;
 }
@@ -123,7 +136,7 @@ export interface Directive {
   state: MailboxState; prior?: 'queued' | 'delivered'; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 
-export interface Counts { needs: number; waiting: number; notices: number; done: number; /** Items in Done whose answer could not be delivered. */ failed: number; unread_notices: number; agents_attention: number }
+export interface Counts { needs: number; waiting: number; notices: number; done: number; /** Items in Done whose answer could not be delivered. */ failed: number; unread_notices: number; agents_attention: number; /** Open calls that wait for the person. */ guardian?: number }
 
 export interface DeskState {
   rev: number; counts: Counts; operator: string;
@@ -150,7 +163,7 @@ The calls. All JSON; errors are ApiError. The browser page is signed in by a coo
   POST /api/session            {ticket} | {token}      -> {page_key} and the cookie (401 when wrong); every call shows the key in X-Deskbell-Page,
                                                           events in ?page=
   GET  /api/state                                      -> DeskState               (401 when not signed in)
-  GET  /api/events                                     -> text/event-stream: `data: {"rev":N,"items":["msg_…"],"topics":["items","agents","settings"]}`
+  GET  /api/events                                     -> text/event-stream: `data: {"rev":N,"items":["msg_…"],"topics":["items","agents","settings","rules","guardian"]}`
                                                           (in the Wails window: window.runtime.EventsOn('changed', …) with the same object)
   GET  /api/items?box=&agent=&q=&limit=&cursor=        -> {rows: Row[], next_cursor?: string, total: number}
                                                           needs: by priority, then oldest first; the others: newest first. q searches every box when box is absent

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"deskbell/backend"
+)
+
+// against runs a command against a hub that answers as answers says, and returns what it printed and what it sent.
+func against(t *testing.T, answers map[string]string, args ...string) (code int, out, sent string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		sent += string(body)
+		answer, ok := answers[r.Method+" "+r.URL.Path]
+		if r.URL.Path == "/healthz" {
+			answer, ok = `{"status":"ok"}`, true
+		}
+		if !ok {
+			t.Errorf("%s %s was asked for", r.Method, r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer s.Close()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, backend.TokenFile), []byte("t\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var o, e bytes.Buffer
+	a := &app{in: strings.NewReader(""), out: &o, err: &e, getenv: func(string) string { return "" }}
+	root := a.root()
+	root.SetArgs(append(args, "--data", dir, "--addr", strings.TrimPrefix(s.URL, "http://")))
+	root.SetErr(&e)
+	code = a.exitCode(root.ExecuteContext(t.Context()))
+	return code, o.String() + e.String(), sent
+}
+
+const shownCall = `{"id":"msg_1","type":"ask","status":"open","protocol":"acs","title":"Bash","agent":{"id":"acs/claude-code/x"},"priority":"normal",
+	"request":{"mode":"select","options":[{"value":"allow","label":"Allow"},{"value":"deny","label":"Deny"},{"value":"allow_edited","label":"Allow with changes"}]},
+	"call":{"tool":"Bash","arguments":{"command":"ls\nrm \u202ea","timeout":5},"platform":"claude-code","folder":"/w","session":"s1","editable":["command"]}}`
+
+func TestShowTellsWhatACallAsksLeaveFor(t *testing.T) {
+	code, out, _ := against(t, map[string]string{"GET /v1/messages/msg_1": shownCall, "GET /api/items/msg_1": `{"answerable":{"ok":true}}`}, "show", "msg_1")
+	for _, want := range []string{"Asks leave for Bash", "platform:  claude-code", "folder:    /w", "command:\n  ls\n  rm [right-to-left override]a", "timeout: 5", "allow_edited"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestResolveSendsOtherArguments(t *testing.T) {
+	answers := map[string]string{"GET /v1/messages/msg_1": shownCall, "POST /v1/messages/msg_1/resolve": `{"id":"msg_1","status":"answered"}`}
+	for _, args := range [][]string{{"resolve", "msg_1", "allow_edited", "--edited", `{"command":"ls"}`}, {"resolve", "msg_1", "--edited", `{"command":"ls"}`}} {
+		code, out, sent := against(t, answers, args...)
+		var body map[string]any
+		if err := json.Unmarshal([]byte(sent), &body); err != nil || code != 0 {
+			t.Fatalf("exit code %d: %s", code, out)
+		}
+		if got, _ := json.Marshal(body); string(got) != `{"edited":{"arguments":{"command":"ls"}},"resolution":"answered","value":"allow_edited"}` {
+			t.Errorf("%v sent %s", args, got)
+		}
+	}
+	for _, args := range [][]string{{"resolve", "msg_1", "--edited", "ls"}, {"resolve", "msg_1", "--edited", `{}`, "--decline"}, {"resolve", "msg_1", "--edited", `{}`, "--agent", "x", "--token", "y"}} {
+		if code, out, sent := against(t, nil, args...); code != exitUsage || sent != "" {
+			t.Errorf("%v: exit code %d, sent %q: %s", args, code, sent, out)
+		}
+	}
+}
+
+func TestVerifyChecksAChain(t *testing.T) {
+	whole, err := os.ReadFile(filepath.Join("testdata", "acs-session.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what  string
+		file  string
+		code  int
+		wants []string
+	}{
+		{"as it was exported", string(whole), 0, []string{"OK: verified, 2 steps", "acs/5c3f1b8e-9a0d-4c2e-8f4b-2d6a7e9c1b30"}},
+		{"with a changed argument", strings.Replace(string(whole), "echo rm", "echo mv", 1), 1, []string{"FAIL: broken at step 2", "request_hash"}},
+		{"with a step missing", strings.Join(strings.SplitAfter(string(whole), "\n")[:2], ""), 1, []string{"FAIL: broken at step 2", "2 steps"}},
+		{"something else", "{}\n", 1, []string{"line 1"}},
+		{"no JSON", "x", 1, []string{"line 1"}},
+		{"nothing", "", 1, []string{"line 1"}},
+	} {
+		file := filepath.Join(t.TempDir(), "x.jsonl")
+		if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var o, e bytes.Buffer
+		run := func(args ...string) int {
+			o.Reset()
+			a := &app{in: strings.NewReader(""), out: &o, err: &e, getenv: func(string) string { return "" }}
+			root := a.root()
+			root.SetArgs(append([]string{"verify", "--acs", file}, args...))
+			root.SetErr(&e)
+			return a.exitCode(root.ExecuteContext(t.Context()))
+		}
+		code := run()
+		for _, want := range c.wants {
+			if !strings.Contains(o.String()+e.String(), want) {
+				t.Errorf("%s: %q is not in %s%s", c.what, want, o.String(), e.String())
+			}
+		}
+		if code != c.code {
+			t.Errorf("%s: exit code %d, want %d", c.what, code, c.code)
+		}
+		if code = run("--json"); code != c.code || (o.Len() > 0 && !json.Valid(o.Bytes())) {
+			t.Errorf("%s: --json: exit code %d: %s", c.what, code, o.String())
+		}
+	}
+	if code, _, _ := against(t, nil, "verify", "--acs", "x", "--ed25519", "k"); code != exitUsage {
+		t.Errorf("--acs with a key: exit code %d", code)
+	}
+}

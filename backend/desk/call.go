@@ -1,0 +1,283 @@
+package desk
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/render"
+	"deskbell/backend/wire"
+)
+
+// The bounds of what one call may put on the page, in bytes, entries and lines.
+const (
+	maxPartText  = 32 << 10
+	maxPrompt    = 8 << 10
+	maxStepText  = 1 << 10
+	maxEditable  = 64 << 10 // of one argument; a larger one cannot be edited here
+	maxCallParts = 64
+)
+
+type callView struct {
+	Platform   []render.Span   `json:"platform"`
+	Tool       []render.Span   `json:"tool"`
+	Folder     []render.Span   `json:"folder,omitempty"`
+	Permission []render.Span   `json:"permission,omitempty"`
+	Session    string          `json:"session,omitempty"`
+	Subagent   bool            `json:"subagent"`
+	Prompt     []render.Span   `json:"prompt,omitempty"`
+	Steps      []callStep      `json:"steps"`
+	Parts      []callPart      `json:"parts"`
+	Arguments  json.RawMessage `json:"arguments"`
+	Editable   []string        `json:"editable"`
+	Warning    string          `json:"warning,omitempty"`
+}
+
+type callStep struct {
+	At   int64         `json:"at"`
+	What string        `json:"what"`
+	Text []render.Span `json:"text"`
+}
+
+// callPart is one argument as what it is; which members are set follows from Kind.
+type callPart struct {
+	Kind    string          `json:"kind"` // command, diff, file, url, path, text, data
+	Name    string          `json:"name"`
+	Path    []render.Span   `json:"path,omitzero"`
+	Text    []render.Span   `json:"text,omitzero"`
+	Risks   []string        `json:"risks,omitzero"`
+	Lines   []diffLine      `json:"lines,omitzero"`
+	Host    []render.Span   `json:"host,omitzero"`
+	URL     []render.Span   `json:"url,omitzero"`
+	Outside *bool           `json:"outside,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	LeftOut int             `json:"left_out,omitempty"` // bytes of text, or lines of a diff, that are not shown
+}
+
+func spansOrNone(s string) []render.Span {
+	if s == "" {
+		return nil
+	}
+	return render.Visible(s)
+}
+
+// list is spans as a list, also where there are none: the page asks no list whether it is one.
+func list[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
+	v := &callView{
+		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: spansOrNone(c.Folder), Permission: spansOrNone(c.Permission),
+		Subagent: c.Subagent, Steps: []callStep{}, Editable: append([]string{}, c.Editable...),
+	}
+	if c.Session != "" {
+		v.Session = protocol + "/" + c.Session
+	}
+	if c.Prompt != "" {
+		prompt, _ := render.Cut(c.Prompt, maxPrompt)
+		v.Prompt = render.VisibleLines(prompt)
+	}
+	for _, s := range c.Steps {
+		text, _ := render.Cut(s.Text, maxStepText)
+		v.Steps = append(v.Steps, callStep{At: ms(s.At), What: s.What, Text: list(render.Visible(text))})
+	}
+	if c.BypassesPrompt != "" {
+		v.Warning = "Allowing this also answers " + render.Terminal(c.BypassesPrompt) + "’s own question."
+	}
+	members, err := wire.Members(c.Arguments)
+	if err != nil { // a binding checks what it takes
+		members = nil
+	}
+	v.Parts = d.callParts(*c, members)
+	v.startEdit(members)
+	return v
+}
+
+// startEdit fills in what an edit starts from: without the arguments that are too large for it, which then cannot be
+// edited.
+func (v *callView) startEdit(members []wire.Member) {
+	var small []wire.Member
+	names := []string{}
+	for _, m := range members {
+		if len(m.Value) <= maxEditable {
+			small = append(small, m)
+			names = append(names, m.Name)
+		}
+	}
+	v.Arguments = wire.Compose(small)
+	if len(small) == len(members) {
+		return
+	}
+	if slices.Contains(v.Editable, "*") {
+		v.Editable = names
+	}
+	v.Editable = slices.DeleteFunc(v.Editable, func(name string) bool { return !slices.Contains(names, name) })
+}
+
+// What arguments are called by the tools that are known: Claude Code's, Codex's, Cursor's and pi's.
+var (
+	commandNames = []string{"command", "cmd"}
+	pathNames    = []string{"file_path", "path", "notebook_path", "filePath", "target_file"}
+	folderNames  = []string{"cwd", "workdir", "working_directory", "directory"}
+	oldNames     = []string{"old_string", "oldText", "old_str"}
+	newNames     = []string{"new_string", "newText", "new_str"}
+	wholeNames   = []string{"content", "contents", "new_source", "file_text"}
+	editsNames   = []string{"edits"}
+)
+
+// callParts shows the arguments in the agent's order. What changes a file is shown with that file's path.
+func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
+	p := partWriter{outside: func(path string) bool { return d.Gate.Place.Outside(c.Folder, path) }, used: map[string]bool{}, parts: []callPart{}}
+	text := func(names []string) (name, value string, ok bool) {
+		for _, m := range members {
+			if s, isText := wire.String(m.Value); isText && slices.Contains(names, m.Name) {
+				return m.Name, s, true
+			}
+		}
+		return "", "", false
+	}
+	pathName, path, hasPath := text(pathNames)
+	oldName, old, hasOld := text(oldNames)
+	newName, new, hasNew := text(newNames)
+	for _, m := range members {
+		if len(p.parts) >= maxCallParts {
+			break
+		}
+		value, isText := wire.String(m.Value)
+		switch {
+		case p.used[m.Name]:
+		case hasPath && hasOld && hasNew && (m.Name == oldName || m.Name == newName):
+			p.used[oldName], p.used[newName], p.used[pathName] = true, true, true
+			p.diff(newName, path, old, new)
+		case hasPath && isText && slices.Contains(wholeNames, m.Name):
+			p.used[pathName] = true
+			p.file(m.Name, path, value)
+		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, path):
+			p.used[pathName] = true
+		case isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
+			p.patch(m.Name, value)
+		case slices.Contains(commandNames, m.Name):
+			p.command(m, value, isText)
+		case isText && slices.Contains(pathNames, m.Name), isText && slices.Contains(folderNames, m.Name):
+			p.later = append(p.later, m)
+		default:
+			p.other(m, value, isText)
+		}
+	}
+	return p.paths()
+}
+
+// partWriter gathers the parts of one call.
+type partWriter struct {
+	outside func(path string) bool
+	used    map[string]bool // arguments that another part shows
+	later   []wire.Member   // paths, unless a change shows them
+	parts   []callPart
+}
+
+// paths puts the paths that nothing else shows first: they say what the rest is about.
+func (p *partWriter) paths() []callPart {
+	var first []callPart
+	for _, m := range p.later {
+		if p.used[m.Name] {
+			continue
+		}
+		value, _ := wire.String(m.Value)
+		outside := p.outside(value)
+		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shortSpans(value), Outside: &outside})
+	}
+	return append(first, p.parts...)
+}
+
+func shortSpans(s string) []render.Span {
+	s, _ = render.Cut(s, maxStepText)
+	return list(render.Visible(s))
+}
+
+func (p *partWriter) command(m wire.Member, value string, isText bool) {
+	if !isText {
+		words, err := wire.Elements(m.Value)
+		if err != nil {
+			p.other(m, "", false)
+			return
+		}
+		for _, w := range words {
+			word, ok := wire.String(w)
+			if !ok {
+				p.other(m, "", false)
+				return
+			}
+			value += " " + shellWord(word)
+		}
+		value = strings.TrimPrefix(value, " ")
+	}
+	text, risks := render.Command(value, p.outside)
+	_, left := render.Cut(value, render.MaxCommand)
+	p.parts = append(p.parts, callPart{Kind: "command", Name: m.Name, Text: list(text), Risks: risks, LeftOut: left})
+}
+
+// shellWord is a word as one would type it to a shell.
+func shellWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`;&|<>()*?[]{}#~!") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func (p *partWriter) file(name, path, content string) {
+	text, left := render.Cut(content, maxPartText)
+	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shortSpans(path), Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path)})
+}
+
+// mark is whether a path leads outside, where it does.
+func (p *partWriter) mark(path string) *bool {
+	if outside := p.outside(path); outside {
+		return &outside
+	}
+	return nil
+}
+
+func (p *partWriter) other(m wire.Member, value string, isText bool) {
+	switch {
+	case isText && m.Name == "url":
+		url, host := render.URL(value)
+		p.parts = append(p.parts, callPart{Kind: "url", Name: m.Name, URL: list(url), Host: list(render.Visible(host))})
+	case isText:
+		text, left := render.Cut(value, maxPartText)
+		p.parts = append(p.parts, callPart{Kind: "text", Name: m.Name, Text: list(render.VisibleLines(text)), LeftOut: left})
+	case len(m.Value) > maxPartText:
+		text, left := render.Cut(string(m.Value), maxPartText)
+		p.parts = append(p.parts, callPart{Kind: "text", Name: m.Name, Text: list(render.VisibleLines(text)), LeftOut: left})
+	default:
+		p.parts = append(p.parts, callPart{Kind: "data", Name: m.Name, Data: m.Value})
+	}
+}
+
+// viewChanged is what the person changed of a call before allowing it.
+func viewChanged(c *inbox.Call, o *inbox.Outcome) []changedView {
+	changed, _ := wire.Members(o.Arguments) // none: nothing was
+	var views []changedView
+	for _, m := range changed {
+		v := changedView{Name: shortSpans(m.Name), From: []render.Span{}, To: argumentSpans(m.Value)}
+		if asked, ok := wire.Get(c.Arguments, m.Name); ok {
+			v.From = argumentSpans(asked)
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
+// argumentSpans shows a value as text: a string as it is, anything else as JSON.
+func argumentSpans(raw []byte) []render.Span {
+	text, ok := wire.String(raw)
+	if !ok {
+		text = string(raw)
+	}
+	text, _ = render.Cut(text, maxPartText)
+	return list(render.VisibleLines(text))
+}

@@ -1,0 +1,182 @@
+package desk
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff/lcs"
+
+	"deskbell/backend/render"
+	"deskbell/backend/wire"
+)
+
+// The bounds of one diff on the page.
+const (
+	maxDiffLines   = 1000     // lines shown
+	maxDiffed      = 64 << 10 // bytes of each side that are compared
+	maxDiffLine    = 2000     // bytes of one line shown
+	contextLines   = 3
+	maxEditsInCall = 32
+)
+
+// diffLine is one line of a diff: " " stays, "+" is new, "-" goes. Old and New are its numbers in what was given.
+type diffLine struct {
+	Op   string        `json:"op"`
+	Text []render.Span `json:"text"`
+	Old  int           `json:"old,omitempty"`
+	New  int           `json:"new,omitempty"`
+}
+
+// diff shows the change of a text as lines.
+func (p *partWriter) diff(name, path, old, new string) {
+	lines, left := diffLines(old, new)
+	p.addDiff(name, path, lines, left)
+}
+
+func (p *partWriter) addDiff(name, path string, lines []diffLine, left int) {
+	if len(lines) > maxDiffLines {
+		left += len(lines) - maxDiffLines
+		lines = lines[:maxDiffLines]
+	}
+	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shortSpans(path), Lines: list(lines), LeftOut: left, Outside: p.mark(path)})
+}
+
+// edits shows a list of changes of one file; false: it is none.
+func (p *partWriter) edits(m wire.Member, path string) bool {
+	elements, err := wire.Elements(m.Value)
+	if err != nil || len(elements) == 0 {
+		return false
+	}
+	type change struct{ old, new string }
+	var changes []change
+	for _, e := range elements {
+		members, err := wire.Members(e)
+		if err != nil {
+			return false
+		}
+		text := func(names []string) (string, bool) {
+			i := slices.IndexFunc(members, func(m wire.Member) bool { return slices.Contains(names, m.Name) })
+			if i < 0 {
+				return "", false
+			}
+			return wire.String(members[i].Value)
+		}
+		old, hasOld := text(oldNames)
+		new, hasNew := text(newNames)
+		if !hasOld || !hasNew {
+			return false
+		}
+		changes = append(changes, change{old, new})
+	}
+	left := max(0, len(changes)-maxEditsInCall)
+	for i, c := range changes[:len(changes)-left] {
+		lines, cut := diffLines(c.old, c.new)
+		if i == maxEditsInCall-1 {
+			cut += left // further changes, none of which is shown
+		}
+		p.addDiff(m.Name, path, lines, cut)
+	}
+	return true
+}
+
+// splitLines are the lines of a text, without their ends. A line break at the end ends the last line and begins none.
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}
+
+func showLine(op, text string, old, new int) diffLine {
+	shown, left := render.Cut(text, maxDiffLine)
+	spans := render.VisibleLines(strings.TrimSuffix(shown, "\r"))
+	if left > 0 {
+		spans = append(spans, render.Span{T: "…", M: "the line is longer"})
+	}
+	return diffLine{Op: op, Text: list(spans), Old: old, New: new}
+}
+
+// diffLines compares two texts line by line, with a little of what stays around each change. left is how many lines
+// were not compared.
+func diffLines(oldText, newText string) (lines []diffLine, left int) {
+	oldText, oldCut := render.Cut(oldText, maxDiffed)
+	newText, newCut := render.Cut(newText, maxDiffed)
+	if oldCut+newCut > 0 {
+		left = 1 + (oldCut+newCut)/80 // about so many
+	}
+	old, new := splitLines(oldText), splitLines(newText)
+	lines = []diffLine{}
+	at := 0 // in old
+	same := func(from, to, shift int) {
+		for i := from; i < to; i++ {
+			lines = append(lines, showLine(" ", old[i], i+1, i+1+shift))
+		}
+	}
+	changes := lcs.DiffLines(old, new)
+	for i, c := range changes {
+		shift := c.ReplStart - c.Start
+		if i == 0 {
+			at = max(0, c.Start-contextLines)
+		} else if c.Start-at > 2*contextLines {
+			same(at, at+contextLines, shift)
+			at = c.Start - contextLines
+		}
+		same(at, c.Start, shift)
+		for j := c.Start; j < c.End; j++ {
+			lines = append(lines, showLine("-", old[j], j+1, 0))
+		}
+		for j := c.ReplStart; j < c.ReplEnd; j++ {
+			lines = append(lines, showLine("+", new[j], 0, j+1))
+		}
+		at = c.End
+		if i == len(changes)-1 {
+			same(at, min(len(old), at+contextLines), c.ReplEnd-c.End)
+		}
+	}
+	return lines, left
+}
+
+// patchBegins is how a patch in the form of apply_patch begins.
+const patchBegins = "*** Begin Patch"
+
+// patch shows a patch in the form of apply_patch, file by file. Its lines have no numbers: it gives none.
+func (p *partWriter) patch(name, text string) {
+	text, cut := render.Cut(text, 2*maxDiffed)
+	left := 0
+	if cut > 0 {
+		left = 1 + cut/80
+	}
+	var path string
+	var lines []diffLine
+	begun := false
+	flush := func(left int) {
+		if begun {
+			p.addDiff(name, path, lines, left)
+		}
+		lines, begun = []diffLine{}, false
+	}
+	for _, line := range splitLines(text) {
+		file := ""
+		for _, head := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: "} {
+			if rest, ok := strings.CutPrefix(line, head); ok {
+				file = rest
+			}
+		}
+		switch {
+		case file != "":
+			flush(0)
+			path, begun = file, true
+			if !strings.HasPrefix(line, "*** Update") {
+				lines = append(lines, showLine(" ", line, 0, 0))
+			}
+		case strings.TrimSpace(line) == patchBegins, line == "*** End Patch":
+		case line == "":
+			lines, begun = append(lines, showLine(" ", "", 0, 0)), true
+		case line[0] == '+' || line[0] == '-' || line[0] == ' ':
+			lines, begun = append(lines, showLine(line[:1], line[1:], 0, 0)), true
+		default: // where the change is, a move, or nothing that is known: shown as it is
+			lines, begun = append(lines, showLine(" ", line, 0, 0)), true
+		}
+	}
+	flush(left)
+}

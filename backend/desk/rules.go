@@ -1,0 +1,251 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"deskbell/backend/gate"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/render"
+)
+
+// ruleView is a rule as the page shows it.
+type ruleView struct {
+	ID        string        `json:"id"`
+	Verdict   gate.Verdict  `json:"verdict"`
+	Reason    []render.Span `json:"reason"`
+	Match     gate.Match    `json:"match"`
+	Text      string        `json:"text"`
+	Warnings  []string      `json:"warnings"`
+	CreatedAt int64         `json:"created_at"`
+	CreatedBy string        `json:"created_by"`
+	Item      string        `json:"item,omitempty"`
+	Uses      int           `json:"uses"`
+	LastUsed  int64         `json:"last_used,omitempty"`
+	RevokedAt int64         `json:"revoked_at,omitempty"`
+	RevokedBy string        `json:"revoked_by,omitempty"`
+}
+
+func viewRule(s gate.Standing) ruleView {
+	return ruleView{
+		ID: s.ID, Verdict: s.Verdict, Reason: list(render.Visible(s.Reason)), Match: s.Match, Text: sentence(s.Match), Warnings: safeTexts(s.Warnings),
+		CreatedAt: ms(s.CreatedAt), CreatedBy: s.CreatedBy, Item: s.Item, Uses: s.Use.N, LastUsed: ms(s.Use.Last), RevokedAt: ms(s.RevokedAt), RevokedBy: s.RevokedBy,
+	}
+}
+
+// sentence is what a match says, with nothing hidden in it: its values may be an agent's own words.
+func sentence(m gate.Match) string { return render.Terminal(m.String()) }
+
+func safeTexts(texts []string) []string {
+	safe := make([]string, len(texts))
+	for i, t := range texts {
+		safe[i] = render.Terminal(t)
+	}
+	return safe
+}
+
+// ruleBody is what the page sends of a rule.
+type ruleBody struct {
+	Verdict gate.Verdict `json:"verdict"`
+	Match   gate.Match   `json:"match"`
+	Reason  string       `json:"reason"`
+	Before  string       `json:"before"`
+	ID      string       `json:"id"` // of a trial: the rule it would replace
+}
+
+func (b ruleBody) draft() gate.Draft {
+	return gate.Draft{Verdict: b.Verdict, Reason: b.Reason, Match: b.Match, Before: b.Before}
+}
+
+// under puts the pointers of an invalid input below another one.
+func under(pointer string, err error) error {
+	var invalid *inbox.InvalidError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	below := &inbox.InvalidError{}
+	for _, f := range invalid.Fields {
+		below.Fields = append(below.Fields, inbox.FieldError{Pointer: pointer + f.Pointer, Message: f.Message})
+	}
+	return below
+}
+
+func (d *Desk) rules(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	inForce, revoked, err := d.Gate.Rules(r.Context())
+	if err != nil {
+		return err
+	}
+	views := func(rules []gate.Standing) []ruleView {
+		out := []ruleView{}
+		for _, s := range rules {
+			out = append(out, viewRule(s))
+		}
+		return out
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"rules": views(inForce), "revoked": views(revoked)})
+}
+
+// writeRule answers with one rule as it now stands.
+func (d *Desk) writeRule(ctx context.Context, w http.ResponseWriter, status int, id string) error {
+	inForce, _, err := d.Gate.Rules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range inForce {
+		if s.ID == id {
+			return protocol.WriteJSON(w, status, viewRule(s))
+		}
+	}
+	return gate.ErrUnknownRule // revoked in between
+}
+
+func (d *Desk) addRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[ruleBody](r)
+	if err != nil {
+		return err
+	}
+	rule, err := d.Gate.Add(r.Context(), body.draft())
+	if err != nil {
+		return err
+	}
+	return d.writeRule(r.Context(), w, http.StatusCreated, rule.ID)
+}
+
+func (d *Desk) changeRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[ruleBody](r)
+	if err != nil {
+		return err
+	}
+	rule, err := d.Gate.Change(r.Context(), r.PathValue("id"), body.draft())
+	if err != nil {
+		return err
+	}
+	return d.writeRule(r.Context(), w, http.StatusOK, rule.ID)
+}
+
+func (d *Desk) revokeRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	if err := d.Gate.Revoke(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// triedView is one call of a trial.
+type triedView struct {
+	At      int64         `json:"at"`
+	Agent   []render.Span `json:"agent"`
+	Tool    []render.Span `json:"tool"`
+	Summary []render.Span `json:"summary"`
+	Was     string        `json:"was"`
+	Judge   string        `json:"judge"`
+	Would   gate.Verdict  `json:"would"`
+	Item    string        `json:"item,omitempty"`
+}
+
+// was is a verdict that was given, or that none was yet.
+func was(v gate.Verdict) string {
+	if v == "" {
+		return "waiting"
+	}
+	return string(v)
+}
+
+func (d *Desk) tryRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	body, err := decode[ruleBody](r)
+	if err != nil {
+		return err
+	}
+	t, err := d.Gate.Try(r.Context(), body.draft(), body.ID)
+	if err != nil {
+		return err
+	}
+	changes := []map[string]any{}
+	for _, s := range t.Changes {
+		changes = append(changes, map[string]any{"was": was(s.Was), "would": s.Would, "count": s.N})
+	}
+	calls := []triedView{}
+	for _, c := range t.Calls {
+		calls = append(calls, triedView{
+			At: ms(c.At), Agent: list(render.Visible(c.Agent)), Tool: list(render.Visible(c.Call.Tool)), Summary: shortSpans(summary(c.Call)),
+			Was: was(c.Verdict), Judge: c.Judge, Would: c.Would, Item: c.Item,
+		})
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
+		"text": sentence(body.Match), "warnings": safeTexts(t.Warnings), "tried": t.Tried, "since": ms(t.Since), "matched": t.Matched, "changes": changes, "calls": calls,
+	})
+}
+
+// summary is one line that tells a call from others of its tool.
+func summary(c inbox.Call) string {
+	for _, a := range gate.Telling(c) {
+		if a != "" {
+			return strings.Join(strings.Fields(a), " ")
+		}
+	}
+	return ""
+}
+
+// offerView is a rule that the page offers on a card.
+type offerView struct {
+	Scope    gate.Scope   `json:"scope"`
+	Verdict  gate.Verdict `json:"verdict"`
+	Match    gate.Match   `json:"match"`
+	Text     string       `json:"text"`
+	Warnings []string     `json:"warnings"`
+	Past     int          `json:"past"`
+}
+
+// subjectOf is an item's call as rules see it.
+func subjectOf(it inbox.Item) gate.Subject {
+	return gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}
+}
+
+// addCall adds to an item's detail what concerns its call: what it asks leave for, what rules could be made of it, and
+// what judged it.
+func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
+	c := it.Content.Call
+	if c == nil {
+		return nil
+	}
+	v.Call = d.viewCall(it.Protocol, c)
+	if it.Outcome == nil {
+		offers, err := d.offers(ctx, subjectOf(it))
+		v.RuleOffers = offers
+		return err
+	}
+	v.Outcome.Changed = viewChanged(c, it.Outcome)
+	id, byRule := strings.CutPrefix(it.Outcome.Actor, gate.RuleJudge)
+	if !byRule {
+		return nil
+	}
+	v.Outcome.Rule = &ruleRef{ID: id}
+	rules, err := d.Gate.Store.Rules(ctx, true)
+	for _, r := range rules {
+		if r.ID == id {
+			v.Outcome.Rule.Text = sentence(r.Match)
+		}
+	}
+	return err
+}
+
+func (d *Desk) offers(ctx context.Context, s gate.Subject) ([]offerView, error) {
+	offers := gate.Offers(s, d.Gate.Place)
+	matches := make([]gate.Match, len(offers))
+	for i, o := range offers {
+		matches[i] = o.Match
+	}
+	past, err := d.Gate.Past(ctx, matches)
+	if err != nil {
+		return nil, err
+	}
+	views := []offerView{}
+	for i, o := range offers {
+		r := gate.Rule{Verdict: o.Verdict, Match: o.Match}
+		views = append(views, offerView{o.Scope, o.Verdict, o.Match, sentence(o.Match), safeTexts(d.Gate.Warnings(r)), past[i]})
+	}
+	return views, nil
+}

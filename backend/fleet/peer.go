@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/signing"
+)
+
+// PeerID is the id of a peer that another protocol enrols by itself, from what it calls itself: protocol/part/part. A
+// part that an id cannot hold, or that could be read as another one, is percent-encoded; an empty one is "~". Different
+// parts never make the same id.
+func PeerID(protocol string, parts ...string) string {
+	id := protocol
+	for _, p := range parts {
+		id += "/" + peerPart(p)
+	}
+	return id
+}
+
+// maxPart bounds each part of a peer's id, so that three of them fit into an id.
+const maxPart = 96
+
+func peerPart(part string) string {
+	if part == "" {
+		return "~"
+	}
+	encoded := part
+	if strings.ContainsAny(part, "/%~") || CheckID(part) != nil {
+		var b strings.Builder
+		dots := strings.Trim(part, ".") == ""
+		for i := range len(part) {
+			c := part[i]
+			if plain(c) && !(dots && c == '.') {
+				b.WriteByte(c)
+			} else {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		}
+		encoded = b.String()
+	}
+	if len(encoded) > maxPart {
+		sum := sha256.Sum256([]byte(part))
+		end := maxPart - 33
+		for end > 0 && encoded[end]&0xc0 == 0x80 { // not within a letter
+			end--
+		}
+		encoded = encoded[:end] + "~" + hex.EncodeToString(sum[:16])
+	}
+	return encoded
+}
+
+func plain(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._:@+=,", c) >= 0
+}
+
+// Peer enrols a peer that has proved itself in its own protocol, if it is new, and notes that it was seen. It has no
+// credential. id is one that PeerID made. A revoked peer is returned as it is, with its RevokedAt: the caller refuses it.
+func (f *Fleet) Peer(ctx context.Context, id, protocol string) (Agent, error) {
+	rest, ok := strings.CutPrefix(id, protocol+"/")
+	if !ok || rest == "" || checkText(id) != nil {
+		return Agent{}, inbox.Invalid("/agent_id", "%q is not the id of a peer of %s", id, protocol)
+	}
+	a, err := f.Store.Agent(ctx, id)
+	if errors.Is(err, ErrUnknownAgent) {
+		a, err = f.Store.AddPeer(ctx, Agent{ID: id, Protocol: protocol, CreatedAt: f.Now(), Alg: signing.AlgHMAC, Policy: Policy{CallbackHosts: []string{}}},
+			Audit{At: f.Now(), Actor: string(inbox.Agent) + ":" + id, Action: "peer enrolled", Target: id, Result: "done"})
+		if err == nil {
+			f.OnChange(id, false)
+		}
+	}
+	if err == nil && a.RevokedAt.IsZero() {
+		f.Seen(id)
+	}
+	return a, err
+}

@@ -1,0 +1,46 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestPeerIDs(t *testing.T) {
+	for _, c := range []struct {
+		parts []string
+		want  string
+	}{
+		{[]string{"claude-code", "claude-code:0a1b2c3d"}, "acs/claude-code/claude-code:0a1b2c3d"},
+		{[]string{"", ""}, "acs/~/~"},
+		{[]string{"~", "%"}, "acs/%7E/%25"},
+		{[]string{"a/b", "c"}, "acs/a%2Fb/c"},
+		{[]string{".", ".."}, "acs/%2E/%2E%2E"},
+		{[]string{"a b", "x#y"}, "acs/a%20b/x%23y"},
+		{[]string{"größe", "р\u0430ypal"}, "acs/größe/%D1%80%D0%B0ypal"}, // Cyrillic that reads as Latin
+		{[]string{"a\u200bb", "\xff"}, "acs/a%E2%80%8Bb/%FF"},
+	} {
+		if got := PeerID("acs", c.parts...); got != c.want {
+			t.Errorf("%q: %s, want %s", c.parts, got, c.want)
+		}
+	}
+}
+
+// Whatever a peer calls itself, its id is one that paths and addresses can hold, and it is nobody else's.
+func TestPeerIDsAreIDsAndDiffer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("ab/%~#.\u200b ")), 0, 12, -1), rapid.StringN(90, 300, -1))
+		a, b := [2]string{part.Draw(t, "a1"), part.Draw(t, "a2")}, [2]string{part.Draw(t, "b1"), part.Draw(t, "b2")}
+		idA, idB := PeerID("acs", a[:]...), PeerID("acs", b[:]...)
+		if err := checkText(idA); err != nil {
+			t.Errorf("%q: %v", a, err)
+		}
+		if (a == b) != (idA == idB) {
+			t.Errorf("%q and %q are %s and %s", a, b, idA, idB)
+		}
+		if !strings.HasPrefix(idA, "acs/") || strings.Count(idA, "/") != 2 {
+			t.Errorf("%q: %s", a, idA)
+		}
+	})
+}

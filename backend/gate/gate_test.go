@@ -1,0 +1,143 @@
+package gate
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"deskbell/backend/inbox"
+)
+
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		m    Match
+		want string
+	}{
+		{Match{}, "Every call of every agent."},
+		{Match{Tool: "Bash"}, "Calls of “Bash”."},
+		{Match{Tool: "mcp__*", Agent: "acs/codex/*"}, "Calls of tools named like “mcp__*”, by agents named like “acs/codex/*”."},
+		{Match{Platform: "claude-code", Folder: "/w", Tool: "Bash", Session: "s1", Protocol: "acs", Agent: "a", Arguments: []Argument{{"command", Command, "git status"}, {"x", Is, "1"}}},
+			"Calls of “Bash” whose “command” is a single command that begins with the words “git status” and whose “x” is exactly “1”, by the agent “a”, of the platform “claude-code”, over the protocol “acs”, working in this folder or below it: “/w”, in this session only: “s1”."},
+		{Match{Arguments: []Argument{{"p", Within, "/w"}, {"u", Host, "example.com"}, {"l", Like, "a*"}}},
+			"Calls of any tool whose “p” is this path or below it: “/w” and whose “u” is a web address at “example.com” and whose “l” is like “a*”."},
+		{Match{Tool: "T", Hours: &Hours{From: "09:00", To: "17:00", Days: []int{5, 1, 2}}}, "Calls of “T”, from 09:00 to 17:00 on Monday, Tuesday and Friday."},
+		{Match{Tool: "T", Hours: &Hours{From: "22:00", To: "06:00"}}, "Calls of “T”, from 22:00 to 06:00 of the next day every day."},
+		{Match{Tool: "T", Hours: &Hours{From: "22:00", To: "06:00", Days: []int{6}}}, "Calls of “T”, from 22:00 to 06:00 of the next day, beginning on Saturday."},
+	} {
+		if got := c.m.String(); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	command := func(op Op, value string) Match {
+		return Match{Tool: "Bash", Platform: "codex", Arguments: []Argument{{"command", op, value}}}
+	}
+	for _, c := range []struct {
+		what    string
+		verdict Verdict
+		m       Match
+		before  []Match
+		want    []string // what each says, in part
+	}{
+		{"a narrow rule", Allow, command(Command, "ls"), nil, nil},
+		{"a pattern over a command", Allow, command(Like, "git *"), nil, []string{"git ; rm -rf /"}},
+		{"the same, denied", Deny, command(Like, "git *"), nil, nil},
+		{"a pattern without a star", Allow, command(Like, "git"), nil, nil},
+		{"a program that starts others", Allow, command(Command, "/usr/bin/env FOO"), nil, []string{"starts whatever"}},
+		{"no tool", Allow, Match{Platform: "codex"}, nil, []string{"any tool"}},
+		{"nothing at all", Allow, Match{}, nil, []string{"everything", "own question"}},
+		{"an agent's own question", Allow, Match{Tool: "Read", Platform: "claude-code"}, nil, []string{"Claude Code’s own question"}},
+		{"the same, denied", Deny, Match{Tool: "Read", Platform: "claude-code"}, nil, nil},
+		{"a rule that comes too late", Deny, command(Command, "git push"), []Match{{Tool: "Read"}, command(Command, "git")}, []string{"earlier rule"}},
+		{"a rule that narrows another", Deny, command(Command, "git"), []Match{command(Command, "git push")}, nil},
+	} {
+		r := Rule{Verdict: c.verdict, Match: c.m}
+		var before []Rule
+		for _, m := range c.before {
+			before = append(before, Rule{Match: m})
+		}
+		got := r.Warnings(before, here)
+		ok := len(got) == len(c.want)
+		for i := range min(len(got), len(c.want)) {
+			ok = ok && strings.Contains(got[i], c.want[i])
+		}
+		if !ok {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+func TestOffersAreNarrow(t *testing.T) {
+	for _, c := range []struct {
+		s    Subject
+		want []Argument
+	}{
+		{call("Bash", map[string]any{"command": "git status -s", "description": "look"}), []Argument{{"command", Command, "git status"}}},
+		{call("Bash", map[string]any{"command": "rm -rf build"}), []Argument{{"command", Is, "rm -rf build"}}},
+		{call("Bash", map[string]any{"command": "git status; rm a"}), []Argument{{"command", Is, "git status; rm a"}}},
+		{call("Edit", map[string]any{"old_string": "a", "file_path": "/w/a", "new_string": "b"}), []Argument{{"file_path", Is, "/w/a"}}},
+		{call("WebFetch", map[string]any{"url": "https://Example.com:8443/x", "prompt": "p"}), []Argument{{"url", Host, "example.com:8443"}}},
+		{call("WebFetch", map[string]any{"url": "https://u@example.com/x"}), []Argument{{"url", Is, "https://u@example.com/x"}}},
+		{call("mcp__db__query", map[string]any{"sql": "select 1", "limit": 5}), []Argument{{"limit", Is, "5"}, {"sql", Is, "select 1"}}},
+		{call("TodoRead", map[string]any{}), nil},
+	} {
+		offers := Offers(c.s, here)
+		if len(offers) != 4 || offers[0].Scope != ForSession || offers[2].Scope != Always || offers[0].Verdict != Allow || offers[1].Verdict != Deny {
+			t.Fatalf("%s: %+v", c.s.Call.Arguments, offers)
+		}
+		for _, o := range offers {
+			if !slices.Equal(o.Match.Arguments, c.want) || o.Match.Tool != c.s.Call.Tool || o.Match.Platform != "claude-code" {
+				t.Errorf("%s: %+v, want %+v", c.s.Call.Arguments, o.Match, c.want)
+			}
+		}
+		if offers[0].Match.Session != "s1" || offers[2].Match.Session != "" || offers[2].Match.Folder != "/w/shop" {
+			t.Errorf("%+v", offers)
+		}
+	}
+	broad := call("Write*", map[string]any{})
+	long := call("X", map[string]any{"x": strings.Repeat("a", maxText+1)})
+	for _, s := range []Subject{broad, long} {
+		if offers := Offers(s, here); len(offers) > 0 {
+			t.Errorf("%s: %+v was offered", s.Call.Tool, offers)
+		}
+	}
+}
+
+func TestAChangeOfTheRulesHoldsAtOnce(t *testing.T) {
+	g := newGate(t, &memory{})
+	ctx := t.Context()
+	s := call("Bash", map[string]any{"command": "ls"})
+	if r := g.Judge(s); r.Verdict != Ask || r.Judge() != "" {
+		t.Errorf("without a rule: %+v", r)
+	}
+	allow, err := g.Add(ctx, Draft{Verdict: Allow, Match: Match{Tool: "Bash"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := g.Judge(s); r.Verdict != Allow || r.Judge() != "rule:"+allow.ID {
+		t.Errorf("with a rule: %+v", r)
+	}
+	if _, err := g.Add(ctx, Draft{Verdict: Ask, Match: Match{Tool: "B*"}, Before: allow.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if r := g.Judge(s); r.Verdict != Ask || r.Judge() != "" {
+		t.Errorf("the first that matches decides: %+v", r)
+	}
+	if _, err := g.Change(ctx, "nobody", Draft{Verdict: Deny}); !errors.Is(err, ErrUnknownRule) {
+		t.Errorf("an unknown rule: %v", err)
+	}
+	var invalid *inbox.InvalidError
+	for pointer, d := range map[string]Draft{
+		"/verdict":      {Verdict: "maybe"},
+		"/reason":       {Verdict: Deny, Reason: strings.Repeat("a", MaxReason+1)},
+		"/match/folder": {Verdict: Deny, Match: Match{Folder: "x"}},
+		"/before":       {Verdict: Deny, Before: "nobody"},
+	} {
+		if _, err := g.Add(ctx, d); !errors.As(err, &invalid) || invalid.Fields[0].Pointer != pointer {
+			t.Errorf("%+v: %v, want %s", d, err, pointer)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
+)
+
+// Config is what a Gate needs. Every field must be set.
+type Config struct {
+	Store Store
+	Now   func() time.Time
+	// Place is where the hub stands, which the hours and the paths of rules are about.
+	Place Place
+	// Operator is the person, as attested.
+	Operator func() inbox.Actor
+	// Retention is how long judgements are kept.
+	Retention func() time.Duration
+	// OnChange is called after a commit that changed rules or judgements.
+	OnChange func()
+	// OnRules is called when other rules than before are in force: calls that wait may be answered by one of them. except
+	// is the message that the person answers themselves, with the rule; empty: none.
+	OnRules func(ctx context.Context, except string)
+	Log     *slog.Logger
+}
+
+// Gate is the use cases around rules. Judging reads memory alone; every change is stored first and read back whole.
+type Gate struct {
+	Config
+	changing sync.Mutex
+	rules    atomic.Pointer[[]Rule]
+}
+
+// New returns a Gate with the stored rules in force.
+func New(ctx context.Context, c Config) (*Gate, error) {
+	g := &Gate{Config: c}
+	return g, g.reload(ctx)
+}
+
+func (g *Gate) reload(ctx context.Context) error {
+	rules, err := g.Store.Rules(ctx, false)
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	g.rules.Store(&rules)
+	return nil
+}
+
+// Ruling is what the rules say of a call.
+type Ruling struct {
+	Verdict Verdict // Ask when no rule matched
+	Rule    Rule    // zero when no rule matched
+}
+
+// Judge names the judge of a ruling as judgements do: rule:ID, or "" when it is left to the person.
+func (r Ruling) Judge() string {
+	if r.Verdict == Ask {
+		return ""
+	}
+	return RuleJudge + r.Rule.ID
+}
+
+// RuleJudge precedes a rule's id where the rule is named as a judge.
+const RuleJudge = "rule:"
+
+// Judge is what the rules in force say of a call, as of its own time. The first rule that matches decides; a call that
+// none matches is left to the person.
+func (g *Gate) Judge(s Subject) Ruling { return judge(*g.rules.Load(), s, g.Place) }
+
+func judge(rules []Rule, s Subject, p Place) Ruling {
+	for _, r := range rules {
+		if r.Match.Matches(s, p) {
+			return Ruling{Verdict: r.Verdict, Rule: r}
+		}
+	}
+	return Ruling{Verdict: Ask}
+}
+
+// Record stores how a call was judged, or that it waits; a later Record of the same call completes it. It is to be
+// called before the agent is answered, so that no answer is without its record. What the agent did before the call is
+// not kept with it. Errors: ErrJudged.
+func (g *Gate) Record(ctx context.Context, j Judgement) error {
+	j.Call.Prompt, j.Call.Steps = "", nil
+	if err := g.Store.PutJudgement(ctx, j); err != nil {
+		return err
+	}
+	g.OnChange()
+	return nil
+}
+
+// Ruled is the judgement of a call that a rule decided.
+func Ruled(s Subject, r Ruling, at time.Time) Judgement {
+	return Judgement{Subject: s, Verdict: r.Verdict, Judge: r.Judge(), Reason: r.Rule.Reason, DecidedAt: at}
+}
+
+// Decided is the judgement of a call by what became of the item that asked: waiting while it is open, allowed where it
+// was answered so, and denied by whatever else ended it.
+func Decided(s Subject, it inbox.Item) Judgement {
+	j := Judgement{Subject: s, Item: it.ID}
+	o := it.Outcome
+	if o == nil {
+		return j
+	}
+	j.Verdict, j.Judge, j.Reason, j.DecidedAt, j.Changed = Deny, o.Actor, o.Comment, o.Time(), o.Arguments
+	if value, _ := wire.String(o.Value); o.State == inbox.Answered && (value == inbox.Allow || value == inbox.AllowEdited) {
+		j.Verdict = Allow
+	}
+	return j
+}
+
+// LeaveWaiting ends the judgements that an earlier life of the hub left waiting: their requests ended with it.
+func (g *Gate) LeaveWaiting(ctx context.Context) error {
+	return g.Store.EndWaiting(ctx, inbox.AgentGoneActor, "the hub ended before an answer went out", g.Now())
+}
+
+// Draft is a rule before it is stored.
+type Draft struct {
+	Verdict Verdict
+	Reason  string
+	Match   Match
+	Item    string // the message on whose card it was made; empty: none
+	// Before is the id of the rule it goes before. Empty: a new rule goes to the end, a changed one stays where it is.
+	Before string
+}
+
+// MaxReason bounds a rule's reason, in bytes.
+const MaxReason = 2000
+
+// check refuses a draft that is no rule, naming what is wrong.
+func (d Draft) check() error {
+	if d.Verdict != Allow && d.Verdict != Deny && d.Verdict != Ask {
+		return inbox.Invalid("/verdict", "must be %q, %q or %q", Allow, Deny, Ask)
+	}
+	if len(d.Reason) > MaxReason {
+		return inbox.Invalid("/reason", "is longer than %d bytes", MaxReason)
+	}
+	if fields := d.Match.Check("/match"); len(fields) > 0 {
+		return &inbox.InvalidError{Fields: fields}
+	}
+	return nil
+}
+
+// Add stores a new rule. It holds from the moment this returns. Errors: *inbox.InvalidError.
+func (g *Gate) Add(ctx context.Context, d Draft) (Rule, error) {
+	r := Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.Reason, Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
+	return r, g.change(ctx, d.Item, func([]Rule) error { return g.put(ctx, r, d, d.Before, "rule added") })
+}
+
+// Change replaces what a rule in force says, and keeps its id. Errors: *inbox.InvalidError, ErrUnknownRule.
+func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
+	var r Rule
+	err := g.change(ctx, "", func(rules []Rule) error {
+		i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+		if i < 0 {
+			return ErrUnknownRule
+		}
+		r = rules[i]
+		r.Verdict, r.Reason, r.Match = d.Verdict, d.Reason, d.Match
+		before := d.Before
+		if before == "" {
+			before = id
+		}
+		return g.put(ctx, r, d, before, "rule changed")
+	})
+	return r, err
+}
+
+func (g *Gate) put(ctx context.Context, r Rule, d Draft, before, act string) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	err := g.Store.PutRule(ctx, r, before, g.audit(act+": "+string(r.Verdict), r.ID))
+	if err == ErrUnknownRule {
+		return inbox.Invalid("/before", "there is no rule %q in force", before)
+	}
+	return err
+}
+
+// Revoke ends a rule. It does not hold any more when this returns. Errors: ErrUnknownRule.
+func (g *Gate) Revoke(ctx context.Context, id string) error {
+	return g.change(ctx, "", func([]Rule) error { return g.Store.RevokeRule(ctx, id, g.Now(), g.audit("rule revoked", id)) })
+}
+
+// change makes one change of the rules at a time, and puts what it made in force.
+func (g *Gate) change(ctx context.Context, except string, write func(rules []Rule) error) error {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	if err := write(*g.rules.Load()); err != nil {
+		return err
+	}
+	// The change is stored, whoever asked for it may be gone: what is stored must be in force.
+	if err := g.reload(context.WithoutCancel(ctx)); err != nil {
+		g.rules.Store(new([]Rule)) // better none than one that was revoked: everything is left to the person
+		return err
+	}
+	g.OnRules(context.WithoutCancel(ctx), except)
+	g.OnChange()
+	return nil
+}
+
+// The judges that are neither a person nor a rule.
+const (
+	sessionEnded = "system:session-ended"
+	retention    = "system:retention"
+)
+
+// EndSession revokes the rules that were for one session alone: it has ended, and none of them can match any more.
+func (g *Gate) EndSession(ctx context.Context, protocol, session string) error {
+	return g.revokeAll(ctx, sessionEnded, func(r Rule) bool {
+		return r.Match.Session == session && (r.Match.Protocol == "" || r.Match.Protocol == protocol)
+	})
+}
+
+// revokeAll revokes the rules in force that over picks, in the name of the hub.
+func (g *Gate) revokeAll(ctx context.Context, by string, over func(Rule) bool) error {
+	if !slices.ContainsFunc(*g.rules.Load(), over) {
+		return nil
+	}
+	return g.change(ctx, "", func(rules []Rule) error {
+		var errs []error
+		for _, r := range rules {
+			if over(r) {
+				audit := fleet.Audit{At: g.Now(), Actor: by, Action: "rule revoked", Target: r.ID, Result: "done"}
+				errs = append(errs, g.Store.RevokeRule(ctx, r.ID, audit.At, audit))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func (g *Gate) audit(action, target string) fleet.Audit {
+	return fleet.Audit{At: g.Now(), Actor: g.Operator().String(), Action: action, Target: target, Result: "done"}
+}
+
+// Run forgets judgements whose retention has ended, and revokes rules for sessions that nothing has been heard of for as
+// long, until ctx ends.
+func (g *Gate) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		g.purge(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (g *Gate) purge(ctx context.Context) {
+	const atOnce = 500
+	if err := g.retire(ctx); err != nil && ctx.Err() == nil {
+		g.Log.Error("rules for old sessions", "err", err)
+	}
+	for ctx.Err() == nil {
+		n, err := g.Store.PurgeJudgements(ctx, g.Now().Add(-g.Retention()), atOnce)
+		if err != nil && ctx.Err() == nil {
+			g.Log.Error("purge of old judgements", "err", err)
+		}
+		if err != nil || n < atOnce {
+			return
+		}
+	}
+}
+
+// retire revokes the rules for one session alone that no call came to for as long as judgements are kept.
+func (g *Gate) retire(ctx context.Context) error {
+	before := g.Now().Add(-g.Retention())
+	old := func(r Rule) bool { return r.Match.Session != "" && r.CreatedAt.Before(before) }
+	if !slices.ContainsFunc(*g.rules.Load(), old) {
+		return nil
+	}
+	uses, err := g.Store.RuleUses(ctx)
+	if err != nil {
+		return err
+	}
+	return g.revokeAll(ctx, retention, func(r Rule) bool { return old(r) && uses[r.ID].Last.Before(before) })
+}

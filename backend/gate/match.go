@@ -1,0 +1,109 @@
+package gate
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/signing"
+	"deskbell/backend/wire"
+)
+
+// Place is where the hub stands.
+type Place struct {
+	Location *time.Location // whose local time the hours of rules are in
+	Home     string         // what "~" is in a path; empty: nothing
+}
+
+// Matches says whether the match is about that call. In doubt it is not.
+func (m Match) Matches(s Subject, p Place) bool {
+	c := s.Call
+	same := func(want, is string) bool { return want == "" || want == is }
+	return same(m.Protocol, s.Protocol) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
+		(m.Agent == "" || like(m.Agent, s.Agent)) && (m.Tool == "" || like(m.Tool, c.Tool)) &&
+		(m.Folder == "" || within(m.Folder, c.Folder, "", p.Home)) &&
+		(m.Hours == nil || m.Hours.contain(s.At, p.Location)) &&
+		!slices.ContainsFunc(m.Arguments, func(a Argument) bool { return !a.matches(s, p) })
+}
+
+// matches says whether the call has that argument as it must be.
+func (a Argument) matches(s Subject, p Place) bool {
+	raw, ok := wire.Get(s.Call.Arguments, a.Name)
+	if !ok {
+		return false
+	}
+	text, isText := wire.String(raw)
+	switch a.Op {
+	case Is:
+		return isText && text == a.Value || !isText && sameJSON(raw, a.Value)
+	case Like:
+		return isText && like(a.Value, text)
+	case Command:
+		return matchesCommand(a.Value, raw, s.Call.Folder)
+	case Within:
+		return isText && within(a.Value, text, s.Call.Folder, p.Home)
+	case Host:
+		return isText && matchesHost(a.Value, text)
+	}
+	return false
+}
+
+func sameJSON(raw []byte, value string) bool {
+	is, err := signing.Canonical(raw)
+	if err != nil {
+		return false
+	}
+	want, err := signing.Canonical([]byte(value))
+	return err == nil && bytes.Equal(is, want)
+}
+
+// like says whether the whole text fits the pattern: * is any text, also none and also of many lines.
+func like(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(text) < len(first)+len(last) || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
+		return false
+	}
+	text = text[len(first) : len(text)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(text, part)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(part):]
+	}
+	return true
+}
+
+// contain says whether the hours hold that moment. Days name the day on which the hours began.
+func (h Hours) contain(t time.Time, loc *time.Location) bool {
+	from, okFrom := minute(h.From)
+	to, okTo := minute(h.To)
+	if !okFrom || !okTo {
+		return false
+	}
+	t = t.In(loc)
+	now, day := t.Hour()*60+t.Minute(), int(t.Weekday())
+	switch {
+	case from <= to:
+		if now < from || now >= to {
+			return false
+		}
+	case now >= from:
+	case now < to:
+		day = (day + 6) % 7
+	default:
+		return false
+	}
+	return len(h.Days) == 0 || slices.Contains(h.Days, day)
+}
+
+// minute reads "HH:MM" as the minute of a day.
+func minute(s string) (int, bool) {
+	t, err := time.Parse("15:04", s)
+	return t.Hour()*60 + t.Minute(), err == nil && len(s) == 5
+}

@@ -1,0 +1,312 @@
+package gate
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"deskbell/backend/inbox"
+)
+
+var here = Place{Location: time.UTC, Home: "/home/me"}
+
+// thursday is a Thursday, at 14:20.
+var thursday = time.Date(2026, 9, 17, 14, 20, 0, 0, time.UTC)
+
+func call(tool string, arguments any) Subject {
+	raw, err := json.Marshal(arguments)
+	if err != nil {
+		panic(err)
+	}
+	return Subject{Protocol: "acs", Agent: "acs/claude-code/claude-code:0a1b2c3d", At: thursday,
+		Call: inbox.Call{Tool: tool, Arguments: raw, Platform: "claude-code", Folder: "/w/shop", Session: "s1", Request: "r1"}}
+}
+
+func TestMatchesByWhatACallIs(t *testing.T) {
+	s := call("mcp__git__push", map[string]any{})
+	for _, c := range []struct {
+		what string
+		m    Match
+		want bool
+	}{
+		{"nothing asked for", Match{}, true},
+		{"the protocol", Match{Protocol: "acs"}, true},
+		{"another protocol", Match{Protocol: "pi"}, false},
+		{"the platform", Match{Platform: "claude-code"}, true},
+		{"another platform", Match{Platform: "claude"}, false},
+		{"the agent by pattern", Match{Agent: "acs/claude-code/*"}, true},
+		{"another agent", Match{Agent: "acs/codex/*"}, false},
+		{"the tool by pattern", Match{Tool: "mcp__*"}, true},
+		{"a pattern's two ends that overlap", Match{Tool: "mcp__git__p*push"}, false},
+		{"the tool in another case", Match{Tool: "MCP__git__push"}, false},
+		{"the session", Match{Session: "s1"}, true},
+		{"another session", Match{Session: "s"}, false},
+		{"the folder", Match{Folder: "/w/shop"}, true},
+		{"a folder above", Match{Folder: "/w"}, true},
+		{"the root", Match{Folder: "/"}, true},
+		{"a folder whose name begins alike", Match{Folder: "/w/sho"}, false},
+		{"a folder below", Match{Folder: "/w/shop/src"}, false},
+		{"all of it", Match{Protocol: "acs", Platform: "claude-code", Agent: "acs/*", Folder: "/w", Session: "s1", Tool: "mcp__git__push"}, true},
+		{"all but one", Match{Protocol: "acs", Platform: "claude-code", Agent: "acs/*", Folder: "/w", Session: "s2", Tool: "mcp__git__push"}, false},
+	} {
+		if got := c.m.Matches(s, here); got != c.want {
+			t.Errorf("%s: %v, want %v", c.what, got, c.want)
+		}
+	}
+	s.Call.Folder = ""
+	if (Match{Folder: "/"}).Matches(s, here) {
+		t.Error("a call that names no folder is in one")
+	}
+}
+
+func TestMatchesByArguments(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		op    Op
+		value string
+		is    any
+		want  bool
+	}{
+		{"the text", Is, "a b", "a b", true},
+		{"more text", Is, "a b", "a b ", false},
+		{"a number", Is, "1", 1.0, true},
+		{"a number written otherwise", Is, "1e0", 1, true},
+		{"a text that reads like a number", Is, "1", "1", true},
+		{"an object in another order", Is, `{"b":[1],"a":null}`, map[string]any{"a": nil, "b": []int{1}}, true},
+		{"an object that is more", Is, `{"a":null}`, map[string]any{"a": nil, "b": 1}, false},
+		{"no JSON", Is, `{`, 1, false},
+		{"nothing", Is, "", nil, false},
+		{"a pattern", Like, "git *", "git push", true},
+		{"a pattern over lines", Like, "a*z", "a\nz", true},
+		{"a pattern of stars", Like, "**a**", "xax", true},
+		{"a pattern in order", Like, "*a*b*", "b a", false},
+		{"a pattern over what is no text", Like, "*", 1, false},
+		{"a plain pattern", Like, "git", "git push", false},
+
+		{"a file below", Within, "/w/shop", "/w/shop/src/a.go", true},
+		{"a relative file", Within, "/w/shop", "src/a.go", true},
+		{"a relative folder", Within, "src", "/w/shop/src/a.go", true},
+		{"up and out", Within, "/w/shop", "../other/a.go", false},
+		{"down and up and out", Within, "/w/shop", "/w/shop/src/../../other", false},
+		{"up and in", Within, "/w/shop", "/w/other/../shop/a", true},
+		{"doubled slashes", Within, "/w/shop", "/w//shop/./a", true},
+		{"home", Within, "~/.ssh", "/home/me/.ssh/id", true},
+		{"home in the path", Within, "/home/me", "~/a", true},
+		{"another's home", Within, "/", "~root/a", false},
+		{"a name that begins alike", Within, "/w/shop", "/w/shopping", false},
+		{"a null in a path", Within, "/w/shop", "/w/shop/a\x00", false},
+		{"no path", Within, "/w/shop", "", false},
+		{"a drive", Within, `C:\work`, `c:/work/a`, true},
+		{"another drive", Within, `C:\work`, `D:\work\a`, false},
+		{"backslashes under a root of slashes", Within, "/w/shop", `..\other`, false},
+
+		{"the host", Host, "example.com", "https://example.com/a?b#c", true},
+		{"the host in capitals", Host, "example.com", "https://EXAMPLE.com", true},
+		{"the host with its dot", Host, "example.com", "https://example.com./", true},
+		{"the usual port", Host, "example.com", "http://example.com:80/", true},
+		{"another port", Host, "example.com", "https://example.com:8443/", false},
+		{"that port", Host, "example.com:8443", "https://example.com:8443/", true},
+		{"a user before it", Host, "example.com", "https://example.com@evil.example/", false},
+		{"a user of it", Host, "example.com", "https://me@example.com/", false},
+		{"a backslash", Host, "example.com", `https://example.com\@evil.example/`, false},
+		{"a host below", Host, "example.com", "https://a.example.com/", false},
+		{"any host below", Host, "*.example.com", "https://a.b.example.com/", true},
+		{"any host below is not it", Host, "*.example.com", "https://example.com/", false},
+		{"a host that ends alike", Host, "*.example.com", "https://badexample.com/", false},
+		{"a name in its own script", Host, "bücher.example", "https://xn--bcher-kva.example/", true},
+		{"a name in ASCII", Host, "xn--bcher-kva.example", "https://BÜCHER.example/", true},
+		{"a name that reads alike", Host, "paypal.com", "https://p\u0430ypal.com/", false},
+		{"an address", Host, "[::1]:8080", "http://[::1]:8080/", true},
+		{"another scheme", Host, "example.com", "ftp://example.com/", false},
+		{"no scheme", Host, "example.com", "//example.com/", false},
+		{"a space before", Host, "example.com", " https://example.com/", false},
+		{"a scheme alone", Host, "example.com", "https:example.com", false},
+	} {
+		s := call("T", map[string]any{"x": c.is})
+		m := Match{Arguments: []Argument{{Name: "x", Op: c.op, Value: c.value}}}
+		if got := m.Matches(s, here); got != c.want {
+			t.Errorf("%s: %s %q of %#v is %v, want %v", c.what, c.op, c.value, c.is, got, c.want)
+		}
+		if m.Arguments[0].Name = "y"; m.Matches(s, here) {
+			t.Errorf("%s: an argument that is absent matches", c.what)
+		}
+	}
+	for _, arguments := range []string{"", "null", "[]", `"x"`, `{"x":`, `{"x":1,"x":2`} {
+		s := call("T", nil)
+		s.Call.Arguments = json.RawMessage(arguments)
+		if (Match{Arguments: []Argument{{Name: "x", Op: Like, Value: "*"}}}).Matches(s, here) {
+			t.Errorf("arguments %q match", arguments)
+		}
+	}
+}
+
+func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
+	for _, c := range []struct {
+		command any
+		want    bool
+	}{
+		{"git status", true},
+		{"git status -s", true},
+		{"  git\tstatus  --short", true},
+		{`"git" 'status'`, true},
+		{"gi't' status", true},
+		{"git status *.go", true},
+		{`git status -- 'a; rm -rf /'`, true}, // in quotes it is a name
+		{`git status -- "a | b"`, true},
+		{[]string{"git", "status", "a; b"}, true}, // no shell reads it
+		{[]string{"bash", "-lc", "git status"}, true},
+
+		{"git", false},
+		{"git statusx", false},
+		{"git 'status -s'", false},
+		{"gitstatus", false},
+		{"sudo git status", false},
+		{"GIT_DIR=/x git status", false},
+		{"git status; rm -rf /", false},
+		{"git status && rm a", false},
+		{"git status & rm a", false},
+		{"git status | sh", false},
+		{"git status\nrm a", false},
+		{"git status\rrm a", false},
+		{"git status > /etc/passwd", false},
+		{"git status < a", false},
+		{"git status $(rm a)", false},
+		{"git status `rm a`", false},
+		{`git status "$(rm a)"`, false},
+		{"git status \"`rm a`\"", false},
+		{"git status $X", false},
+		{"git status ${X@P}", false},
+		{`git status \; rm`, false},
+		{`git status 'a'\''; rm'`, false},
+		{"git status (a)", false},
+		{"git status # a", false},
+		{"git status !rm", false},
+		{"git status 'a", false},
+		{"git status a\u2028rm", false},
+		{"git status a\u202erm", false},
+		{"git status \xff", false},
+		{"g*t status", false},
+		{"", false},
+		{1, false},
+		{[]any{"git", 1}, false},
+		{[]string{}, false},
+		{[]string{"bash", "-c", "git status; rm a"}, false},
+		{[]string{"bash", "git", "status"}, false},
+		{[]string{"bash", "-c", "git status", "x", "y"}, false},
+	} {
+		s := call("Bash", map[string]any{"command": c.command})
+		m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: "git status"}}}
+		if text, ok := c.command.(string); ok && text == "git status \xff" { // JSON's own writer would mend it
+			s.Call.Arguments = []byte("{\"command\":\"git status \xff\"}")
+		}
+		if got := m.Matches(s, here); got != c.want {
+			t.Errorf("%q: %v, want %v", c.command, got, c.want)
+		}
+		// Where the shell is not known to be a POSIX one, no quote makes anything literal.
+		if s.Call.Folder = `C:\w`; !c.want && m.Matches(s, here) {
+			t.Errorf("%q matches on Windows", c.command)
+		}
+	}
+	s := call("Bash", map[string]any{"command": "git status 'a & calc'"})
+	m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: "git status"}}}
+	for folder, want := range map[string]bool{"/w": true, `C:\w`: false, "": false} {
+		if s.Call.Folder = folder; m.Matches(s, here) != want {
+			t.Errorf("in folder %q: %v, want %v", folder, !want, want)
+		}
+	}
+}
+
+func TestHours(t *testing.T) {
+	vienna, err := time.LoadLocation("Europe/Vienna")
+	if err != nil {
+		t.Skip("no time zones here")
+	}
+	at := func(s string) time.Time {
+		v, err := time.ParseInLocation("2006-01-02 15:04", s, vienna)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.UTC()
+	}
+	for _, c := range []struct {
+		from, to string
+		days     []int
+		at       string
+		want     bool
+	}{
+		{"09:00", "17:00", nil, "2026-09-17 09:00", true},
+		{"09:00", "17:00", nil, "2026-09-17 16:59", true},
+		{"09:00", "17:00", nil, "2026-09-17 17:00", false},
+		{"09:00", "17:00", nil, "2026-09-17 08:59", false},
+		{"09:00", "17:00", []int{4}, "2026-09-17 12:00", true}, // a Thursday
+		{"09:00", "17:00", []int{5}, "2026-09-17 12:00", false},
+		{"22:00", "06:00", nil, "2026-09-17 23:00", true},
+		{"22:00", "06:00", nil, "2026-09-17 05:59", true},
+		{"22:00", "06:00", nil, "2026-09-17 06:00", false},
+		{"22:00", "06:00", []int{4}, "2026-09-18 05:00", true}, // began on Thursday
+		{"22:00", "06:00", []int{4}, "2026-09-17 05:00", false},
+		{"22:00", "06:00", []int{6}, "2026-09-20 01:00", true}, // Saturday's night ends on Sunday
+		{"02:00", "04:00", nil, "2026-10-25 03:30", true},      // the day the clock goes back
+		{"9:00", "17:00", nil, "2026-09-17 12:00", false},
+		{"", "", nil, "2026-09-17 12:00", false},
+	} {
+		s := call("T", nil)
+		s.At = at(c.at)
+		m := Match{Hours: &Hours{From: c.from, To: c.to, Days: c.days}}
+		if got := m.Matches(s, Place{Location: vienna}); got != c.want {
+			t.Errorf("%s to %s on %v at %s: %v, want %v", c.from, c.to, c.days, c.at, got, c.want)
+		}
+	}
+}
+
+func TestCheckNamesWhatIsWrong(t *testing.T) {
+	arg := func(op Op, value string) Match {
+		return Match{Arguments: []Argument{{Name: "x", Op: op, Value: value}}}
+	}
+	for _, c := range []struct {
+		m    Match
+		want string
+	}{
+		{Match{}, ""},
+		{Match{Folder: "/w", Hours: &Hours{From: "22:00", To: "06:00", Days: []int{0, 6}}}, ""},
+		{Match{Folder: "~/src"}, ""},
+		{Match{Folder: "src"}, "/match/folder"},
+		{Match{Folder: "~root"}, "/match/folder"},
+		{Match{Tool: "\xff"}, "/match/tool"},
+		{Match{Tool: string(make([]byte, maxText+1))}, "/match/tool"},
+		{Match{Arguments: make([]Argument, maxArguments+1)}, "/match/arguments"},
+		{arg("", "a"), "/match/arguments/0/op"},
+		{arg("regexp", "a"), "/match/arguments/0/op"},
+		{Match{Arguments: []Argument{{Op: Is}}}, "/match/arguments/0/name"},
+		{arg(Command, "git status"), ""},
+		{arg(Command, ""), "/match/arguments/0/value"},
+		{arg(Command, "git *"), "/match/arguments/0/value"},
+		{arg(Command, "git; ls"), "/match/arguments/0/value"},
+		{arg(Command, "A=b git"), "/match/arguments/0/value"},
+		{arg(Command, "git $X"), "/match/arguments/0/value"},
+		{arg(Command, "'' a"), "/match/arguments/0/value"},
+		{arg(Within, ""), "/match/arguments/0/value"},
+		{arg(Within, "~root/a"), "/match/arguments/0/value"},
+		{arg(Within, "src"), ""},
+		{arg(Host, "*.example.com"), ""},
+		{arg(Host, "https://example.com"), "/match/arguments/0/value"},
+		{arg(Host, "example.com/a"), "/match/arguments/0/value"},
+		{arg(Host, "me@example.com"), "/match/arguments/0/value"},
+		{arg(Host, "example.com:"), "/match/arguments/0/value"},
+		{arg(Host, "*"), "/match/arguments/0/value"},
+		{arg(Host, ""), "/match/arguments/0/value"},
+		{Match{Hours: &Hours{From: "25:00", To: "06:00"}}, "/match/hours/from"},
+		{Match{Hours: &Hours{From: "06:00", To: "6:00"}}, "/match/hours/to"},
+		{Match{Hours: &Hours{From: "06:00", To: "06:00"}}, "/match/hours/to"},
+		{Match{Hours: &Hours{From: "06:00", To: "07:00", Days: []int{1, 7}}}, "/match/hours/days/1"},
+		{Match{Hours: &Hours{From: "06:00", To: "07:00", Days: []int{1, 1}}}, "/match/hours/days/1"},
+	} {
+		got := ""
+		if bad := c.m.Check("/match"); len(bad) > 0 {
+			got = bad[0].Pointer
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q, want %q", c.m, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
+)
+
+// Scope is how far a rule that is offered on a card reaches.
+type Scope string
+
+// The scopes.
+const (
+	ForSession Scope = "session" // until the session that asks ends
+	Always     Scope = "always"  // wherever the same program asks in the same folder
+)
+
+// Offer is a rule that answers a call and others like it. It always matches the call it was made from.
+type Offer struct {
+	Scope   Scope
+	Verdict Verdict
+	Match   Match
+}
+
+// Offers are the rules that a person could make of a call: as narrow as can be, since widening is for a deliberate
+// hand. Nil: the call cannot be told from others.
+func Offers(s Subject, p Place) []Offer {
+	arguments, ok := offerArguments(s.Call)
+	if !ok || s.Call.Tool == "" || strings.Contains(s.Call.Tool, "*") {
+		return nil
+	}
+	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Arguments: arguments}
+	var offers []Offer
+	offer := func(scope Scope, m Match) {
+		if len(m.Check("")) > 0 || !m.Matches(s, p) {
+			return
+		}
+		for _, v := range []Verdict{Allow, Deny} {
+			offers = append(offers, Offer{scope, v, m})
+		}
+	}
+	if s.Call.Session != "" {
+		m := narrow
+		m.Session = s.Call.Session
+		offer(ForSession, m)
+	}
+	if _, ok := rooted(s.Call.Folder); ok {
+		narrow.Folder = s.Call.Folder
+	} else if strings.Contains(s.Agent, "*") {
+		return offers
+	} else {
+		narrow.Agent = s.Agent
+	}
+	offer(Always, narrow)
+	return offers
+}
+
+// offerArguments are what tells a call from others: its command, else its file, else its address, else all it has.
+func offerArguments(c inbox.Call) ([]Argument, bool) {
+	if len(c.Arguments) == 0 {
+		return nil, true
+	}
+	members, err := wire.Members(c.Arguments)
+	if err != nil {
+		return nil, false
+	}
+	telling := tellingMembers(members)
+	if len(telling) > maxArguments {
+		return nil, false
+	}
+	all := make([]Argument, len(telling))
+	for i, m := range telling {
+		a := exactly(m)
+		if prefix, ok := harmless(m.Value, c.Folder); ok && isCommand(m.Name) {
+			a.Op, a.Value = Command, prefix
+		} else if host, port, ok := hostOf(a.Value); ok && m.Name == "url" {
+			if a.Op = Host; port != "" {
+				host += ":" + port
+			}
+			a.Value = host
+		}
+		all[i] = a
+	}
+	return all, true
+}
+
+// tellingMembers are the one argument that says what the call does, where there is one, and else all of them.
+func tellingMembers(members []wire.Member) []wire.Member {
+	for _, names := range [][]string{{"command", "cmd", "script"}, {"file_path", "notebook_path", "path"}, {"url"}} {
+		for i, m := range members {
+			if slices.Contains(names, m.Name) {
+				return members[i : i+1]
+			}
+		}
+	}
+	return members
+}
+
+func exactly(m wire.Member) Argument {
+	text, ok := wire.String(m.Value)
+	if !ok {
+		text = string(m.Value)
+	}
+	return Argument{Name: m.Name, Op: Is, Value: text}
+}
+
+// harmless is the beginning of a command that builds, tests or looks, whatever follows it; false: it is compared whole.
+func harmless(raw []byte, folder string) (string, bool) {
+	words, ok := wordsOf(raw, folder)
+	if !ok || len(words) == 0 {
+		return "", false
+	}
+	subcommands, known := map[string][]string{
+		"ls": nil, "pwd": nil, "git": {"status", "diff", "log", "show"}, "go": {"build", "test", "vet", "doc", "list"},
+		"cargo": {"build", "check", "test", "clippy"}, "npm": {"test"},
+	}[words[0]]
+	switch {
+	case !known:
+		return "", false
+	case subcommands == nil:
+		return words[0], true
+	case len(words) < 2 || !slices.Contains(subcommands, words[1]):
+		return "", false
+	}
+	return words[0] + " " + words[1], true
+}
+
+// Telling are the values of the arguments that tell a call from others of its tool.
+func Telling(c inbox.Call) []string {
+	members, _ := wire.Members(c.Arguments)
+	var values []string
+	for _, m := range tellingMembers(members) {
+		values = append(values, exactly(m).Value)
+	}
+	return values
+}

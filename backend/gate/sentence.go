@@ -1,0 +1,86 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// String says in one sentence exactly which calls the match is about.
+func (m Match) String() string {
+	if m.everything() {
+		return "Every call of every agent."
+	}
+	var b strings.Builder
+	switch {
+	case m.Tool == "":
+		b.WriteString("Calls of any tool")
+	case strings.Contains(m.Tool, "*"):
+		b.WriteString("Calls of tools named like " + quote(m.Tool))
+	default:
+		b.WriteString("Calls of " + quote(m.Tool))
+	}
+	for i, a := range m.Arguments {
+		b.WriteString([]string{" whose ", " and whose "}[min(i, 1)] + a.sentence())
+	}
+	switch {
+	case m.Agent == "":
+	case strings.Contains(m.Agent, "*"):
+		b.WriteString(", by agents named like " + quote(m.Agent))
+	default:
+		b.WriteString(", by the agent " + quote(m.Agent))
+	}
+	for _, part := range []struct{ before, value string }{
+		{", of the platform ", m.Platform}, {", over the protocol ", m.Protocol},
+		{", working in this folder or below it: ", m.Folder}, {", in this session only: ", m.Session},
+	} {
+		if part.value != "" {
+			b.WriteString(part.before + quote(part.value))
+		}
+	}
+	if m.Hours != nil {
+		b.WriteString(", " + m.Hours.sentence())
+	}
+	return b.String() + "."
+}
+
+func (m Match) everything() bool {
+	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && m.Tool == "" && len(m.Arguments) == 0 && m.Hours == nil
+}
+
+func quote(s string) string { return "“" + s + "”" }
+
+func (a Argument) sentence() string {
+	says := map[Op]string{
+		Is: " is exactly ", Like: " is like ", Within: " is this path or below it: ",
+		Command: " is a single command that begins with the words ", Host: " is a web address at ",
+	}[a.Op]
+	return quote(a.Name) + says + quote(a.Value)
+}
+
+func (h Hours) sentence() string {
+	s := "from " + h.From + " to " + h.To
+	if h.From > h.To {
+		s += " of the next day"
+	}
+	if len(h.Days) == 0 {
+		return s + " every day"
+	}
+	days := slices.Sorted(slices.Values(h.Days))
+	names := make([]string, len(days))
+	for i, d := range days {
+		names[i] = time.Weekday(d).String()
+	}
+	if h.From > h.To {
+		s += ", beginning"
+	}
+	return s + " on " + list(names)
+}
+
+// list joins words as a sentence does.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}

@@ -1,0 +1,35 @@
+package backend
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/protocol/acs"
+	"deskbell/backend/secrets"
+	"deskbell/backend/settings"
+	"deskbell/schemas"
+)
+
+// ACSKeyFile is where, in the data folder, the secret is that the hub shares with the hosts of ACS agents.
+var ACSKeyFile = filepath.Join("acs", "hmac.key")
+
+func (h *Hub) newACS(set *schemas.Set) (*acs.Binding, error) {
+	secret, err := secrets.SharedKey(filepath.Join(h.cfg.Data, ACSKeyFile))
+	if err != nil {
+		return nil, err
+	}
+	return acs.New(acs.Config{
+		Inbox: h.inbox, Gate: h.gate, Guardian: h.guardian, Fleet: h.fleet, Schemas: set, Secret: []byte(secret), Stopped: h.stopped,
+		Depth:  func() int { return h.settings.Get().Int(settings.InboxDepth) },
+		Secure: func() bool { return h.cfg.TLSCert != "" },
+		Now:    h.now, Log: h.log,
+	}), nil
+}
+
+// stopped says whether the operator stopped an agent until further notice.
+func (h *Hub) stopped(ctx context.Context, agent string) (bool, error) {
+	stops, err := h.store.Stops(ctx)
+	return slices.ContainsFunc(stops, func(s fleet.Stop) bool { return s.Agent == agent }), err
+}

@@ -1,0 +1,78 @@
+// Package guardian is what the hub remembers of the agents it guards: their sessions, what was negotiated with each, the
+// chain of their steps, and the requests that are used up. It knows no HTTP and no SQL.
+package guardian
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"deskbell/backend/gate"
+)
+
+// Session is one guarded session of an agent.
+type Session struct {
+	Protocol, ID string
+	Agent        string // as the fleet knows it
+	AgentID      string // as it names itself
+	Platform     string
+	Folder       string
+	KeyID        string
+	Hello, Terms []byte // what it offered and what was agreed, as they were sent
+	OpenedAt     time.Time
+	LastSeen     time.Time
+	SealedAt     time.Time // by its own end; zero: not
+	Head         string    // hash of the newest step; empty: none yet
+	Steps        int
+}
+
+// Step is one link of a session's chain.
+type Step struct {
+	Seq         int
+	Request     string
+	Method      string
+	Turn        string
+	At          time.Time // by the hub's clock
+	SentAt      string    // as the agent wrote it: it is hashed
+	RequestHash string
+	Hash        string
+	Summary     string       // for the person; untrusted text
+	Verdict     gate.Verdict // empty while it waits
+	Codes       []string
+	DecidedAt   time.Time
+	Answer      []byte // as it was sent
+	Params      []byte // as they came
+}
+
+// The errors of a Store.
+var (
+	ErrUnknownSession = errors.New("no such session")
+	ErrUsed           = errors.New("the request was used before")
+	ErrSealed         = errors.New("the session is closed")
+	ErrNegotiated     = errors.New("the session has its terms already")
+	ErrAnswered       = errors.New("the step has its answer already")
+)
+
+// Store keeps sessions. Every method is one transaction; what it returns is durable.
+type Store interface {
+	// Negotiate stores a session that is new and uses up the hello's request. When the session exists it uses up the
+	// request and returns the stored session with ErrNegotiated. ErrUsed when the request or nonce was used before.
+	Negotiate(ctx context.Context, s Session, request, nonce string, at time.Time) (Session, error)
+	// Session returns one; ErrUnknownSession.
+	Session(ctx context.Context, protocol, id string) (Session, error)
+	// Use uses up a request, and its nonce if it has one, in a session: ErrUsed when either was. ErrUnknownSession.
+	Use(ctx context.Context, protocol, session, request, nonce string, at time.Time) error
+	// Append adds a step to a session's chain in one transaction: link is called with the head as it then is and
+	// returns the step with its hash; seal also closes the session. ErrSealed when it is closed already.
+	Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (Step, error)) (Step, error)
+	// Answer records what a step was answered with. ErrAnswered when it has an answer, or there is no such step.
+	Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error
+	// Sessions returns the sessions seen last first, from the one after cursor. inbox.ErrBadCursor.
+	Sessions(ctx context.Context, limit int, cursor string) (page []Session, next string, err error)
+	// Steps calls fn with a session's steps after seq, oldest first, until fn fails.
+	Steps(ctx context.Context, protocol, session string, after int, fn func(Step) error) error
+	// Recent returns the newest steps of a session, oldest first, without what was sent and answered.
+	Recent(ctx context.Context, protocol, session string, n int) ([]Step, error)
+	// Purge forgets sessions not seen since before, with their steps, and requests used up before used.
+	Purge(ctx context.Context, before, used time.Time) error
+}

@@ -1,0 +1,115 @@
+package guardian
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"deskbell/backend/gate"
+)
+
+// Config is what a Guardian needs. Every field must be set.
+type Config struct {
+	Store
+	Now func() time.Time
+	// Retention is how long a session is kept after it was last seen.
+	Retention func() time.Duration
+	// OnChange is called after a commit that somebody who looks at sessions would see.
+	OnChange func()
+	// OnSeal is called after the commit that closed a session.
+	OnSeal func(ctx context.Context, protocol, session string)
+	Log    *slog.Logger
+}
+
+// Guardian is a Store that tells of its changes, forgets what is old, and remembers the newest alerts.
+type Guardian struct {
+	Config
+	mu     sync.Mutex
+	alerts []Alert
+}
+
+// New returns a Guardian on c.
+func New(c Config) *Guardian { return &Guardian{Config: c} }
+
+// Negotiate implements Store.
+func (g *Guardian) Negotiate(ctx context.Context, s Session, request, nonce string, at time.Time) (Session, error) {
+	s, err := g.Store.Negotiate(ctx, s, request, nonce, at)
+	g.tell(err)
+	return s, err
+}
+
+// Append implements Store.
+func (g *Guardian) Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (Step, error)) (Step, error) {
+	s, err := g.Store.Append(ctx, protocol, session, seal, link)
+	if err == nil && seal {
+		g.OnSeal(context.WithoutCancel(ctx), protocol, session)
+	}
+	g.tell(err)
+	return s, err
+}
+
+// Answer implements Store.
+func (g *Guardian) Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error {
+	err := g.Store.Answer(ctx, protocol, session, seq, verdict, codes, at, answer)
+	g.tell(err)
+	return err
+}
+
+func (g *Guardian) tell(err error) {
+	if err == nil {
+		g.OnChange()
+	}
+}
+
+// Alert is a request that was refused for what it showed of its sender, and is in no chain.
+type Alert struct {
+	At    time.Time
+	Kind  string // unsigned, unknown_session, replay, signature, skew, chain
+	Agent string // as it names itself, unproved
+	Text  string // for the person
+}
+
+// maxAlerts bounds what is remembered: anybody who reaches the port can cause alerts.
+const maxAlerts = 100
+
+// Alert remembers an alert; the oldest give way.
+func (g *Guardian) Alert(a Alert) {
+	g.mu.Lock()
+	if len(g.alerts) == maxAlerts {
+		g.alerts = slices.Delete(g.alerts, 0, 1)
+	}
+	g.alerts = append(g.alerts, a)
+	g.mu.Unlock()
+	g.OnChange()
+}
+
+// Alerts are the alerts since the hub began, newest first.
+func (g *Guardian) Alerts() []Alert {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	newest := slices.Clone(g.alerts)
+	slices.Reverse(newest)
+	return newest
+}
+
+// keepUsed is how long a used-up request is remembered: far longer than any clock skew that lets it in again.
+const keepUsed = 24 * time.Hour
+
+// Run forgets sessions whose retention has ended, until ctx ends.
+func (g *Guardian) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		now := g.Now()
+		if err := g.Purge(ctx, now.Add(-g.Retention()), now.Add(-keepUsed)); err != nil && ctx.Err() == nil {
+			g.Log.Error("purge of old sessions", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

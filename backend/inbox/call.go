@@ -1,0 +1,72 @@
+package inbox
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// The option values of an item that asks leave for a Call.
+const (
+	Allow       = "allow"
+	Deny        = "deny"
+	AllowEdited = "allow_edited" // offered only where the agent takes other arguments than it asked for
+)
+
+// Call is an act that an agent asks leave for: a tool and its arguments. No protocol owns the words. All of it is what
+// the agent says of itself.
+type Call struct {
+	Tool string `json:"tool"`
+	// Arguments is a JSON object, its members in the agent's order.
+	Arguments json.RawMessage `json:"arguments"`
+	// Editable names the arguments that may be changed before they are allowed; "*" is all of them, none: nothing.
+	Editable []string `json:"editable,omitempty"`
+	Platform string   `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi
+	Folder   string   `json:"folder,omitempty"`   // where it works
+	// Session is the agent's session in its own protocol, and Request the call's own id in it.
+	Session string `json:"session,omitempty"`
+	Request string `json:"request,omitempty"`
+	// Permission is the mode of permissions that the agent says it runs in.
+	Permission string `json:"permission,omitempty"`
+	// Prompt is what the agent was last told; Steps is what it did since, oldest first.
+	Prompt string `json:"prompt,omitempty"`
+	Steps  []Step `json:"steps,omitempty"`
+	// BypassesPrompt names the program whose own question an allow answers as well; empty: none.
+	BypassesPrompt string `json:"bypasses_prompt,omitempty"`
+	// Subagent says that the call starts another agent.
+	Subagent bool `json:"subagent,omitempty"`
+}
+
+// Step is something an agent did before it asked.
+type Step struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"` // the kind of step, as its protocol names it
+	Text string    `json:"text,omitempty"`
+}
+
+// MayEdit says whether that argument may be changed.
+func (c *Call) MayEdit(name string) bool {
+	return c != nil && (slices.Contains(c.Editable, "*") || slices.Contains(c.Editable, name))
+}
+
+// acceptsArguments checks that edited arguments come with the answer that means them, and with no other.
+func (c Content) acceptsArguments(d Decision) error {
+	var value string
+	edits := c.Call != nil && len(c.Call.Editable) > 0 && json.Unmarshal(d.Value, &value) == nil && value == AllowEdited
+	if !edits {
+		if d.Arguments != nil {
+			return invalid("/edited", "only the answer %q to a call whose arguments may be edited has any", AllowEdited)
+		}
+		return nil
+	}
+	var arguments map[string]json.RawMessage
+	if len(d.Arguments) == 0 || json.Unmarshal(d.Arguments, &arguments) != nil || len(arguments) == 0 {
+		return invalid("/edited/arguments", "must be an object that names at least one argument")
+	}
+	for name := range arguments {
+		if !c.Call.MayEdit(name) {
+			return invalid("/edited/arguments", "the argument %q cannot be edited", name)
+		}
+	}
+	return nil
+}

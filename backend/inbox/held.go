@@ -1,0 +1,74 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Await returns a held item once it has ended, by whatever ended it. While it waits, its agent counts as waiting now.
+// Errors: ErrNotFound, or ctx's: then the item is as it was, and whoever waited decides whether to Leave it.
+func (in *Inbox) Await(ctx context.Context, id string) (Item, error) {
+	changed, stop := in.watchers.watch(id, true)
+	defer stop()
+	for {
+		next := changed.next() // taken before the read: a change after it closes this very channel
+		it, err := in.Get(ctx, id)
+		if err != nil || it.Terminal() {
+			return it, err
+		}
+		select {
+		case <-next:
+		case <-in.expiry(it):
+		case <-ctx.Done():
+			return it, ctx.Err()
+		}
+	}
+}
+
+// Leave ends an item whose agent is gone without its answer: cancelled, by system:agent-gone. An item that had ended
+// is returned as it ended. note says how it went, for the history.
+func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		if it.Terminal() {
+			return unchanged(it)
+		}
+		it.Marks.Read = true // there is nothing left to do about it
+		to := lifecycle[it.Kind][Leave]
+		ch := it.end(Outcome{ID: NewOutcomeID(), State: to, Actor: AgentGoneActor, At: FormatTime(now)}, now)
+		ch.Entry.Note = note
+		return ch, nil
+	})
+}
+
+// Rule answers an open call as a rule says that came to hold while it waited: Allow or Deny. What has ended is returned
+// as it ended, and what the person has decided and may still take back is theirs.
+func (in *Inbox) Rule(ctx context.Context, id, rule, value, reason string) (Item, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return Item{}, err
+	}
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		if it.Terminal() || it.Content.Call == nil || it.Pending != nil {
+			return unchanged(it)
+		}
+		it.Marks.Read = true
+		return it.Apply(Decision{Verb: Answer, Value: raw, Comment: reason}, Actor{Kind: Rule, ID: rule}, NewOutcomeID(), now)
+	})
+}
+
+// LeaveHeld ends every open held item: none of the requests that were held open for them outlived the hub.
+func (in *Inbox) LeaveHeld(ctx context.Context) error {
+	ids, err := in.Store.HeldItems(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range ids {
+		if _, err := in.Leave(ctx, id, "the hub started anew; the request that waited for this is gone"); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

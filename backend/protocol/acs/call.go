@@ -1,0 +1,208 @@
+package acs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
+)
+
+const (
+	maxTitle   = 200
+	maxSummary = 300
+	maxPrompt  = 4000
+	// recent is how many steps back the card looks.
+	recent = 40
+	// shown is how many of them it shows.
+	shown = 12
+)
+
+// call is what a gated step asks leave for.
+func (b *Binding) call(ctx context.Context, s *step) inbox.Call {
+	p := platformOf(s.session.Platform)
+	c := inbox.Call{
+		Platform: s.session.Platform, Folder: s.folder(), Session: s.session.ID, Request: s.requestID(),
+		Permission: clip(s.claimed("permission_mode"), 100), BypassesPrompt: p.prompt,
+	}
+	payload := s.get("payload")
+	switch {
+	case s.method.mcp != "":
+		params := wireOf(payload, "params")
+		c.Tool, c.Arguments = member(params, "name"), wireOf(params, "arguments")
+	case s.method.name == "steps/toolCallRequest":
+		c.Tool, c.Arguments = member(wireOf(payload, "tool"), "name"), unwrap(wireOf(payload, "arguments"))
+		c.Editable = p.edits(c.Tool)
+	case s.method.name == "steps/subagentStart":
+		c.Tool, c.Subagent = "subagentStart", true
+		c.Arguments = pick(payload, "subagent_descriptor", "subagent_intent", "intent_derivation", "subagent_session_id")
+		if d := wireOf(payload, "subagent_descriptor"); d != nil {
+			c.Arguments = merge(d, pick(payload, "subagent_intent", "intent_derivation", "subagent_session_id"))
+		}
+	default: // skillRegister, skillLoad, preCompact: the payload is what it is about
+		c.Tool, c.Arguments = strings.TrimPrefix(s.method.name, "steps/"), payload
+	}
+	if len(c.Arguments) == 0 {
+		c.Arguments = []byte("{}")
+	}
+	b.before(ctx, s, &c)
+	return c
+}
+
+// folder is where the agent works: as this step says, or as its session began.
+func (s *step) folder() string {
+	if cwd := s.claimed("cwd"); cwd != "" {
+		return clip(cwd, 1000)
+	}
+	return clip(s.session.Folder, 1000)
+}
+
+// before tells what the agent was last told, and what it did since. The call is judged without it if need be.
+func (b *Binding) before(ctx context.Context, s *step, c *inbox.Call) {
+	steps, err := b.Guardian.Recent(ctx, Name, s.session.ID, recent)
+	if err != nil {
+		b.Log.Warn("earlier steps of a call", "protocol", Name, "err", err)
+		return
+	}
+	for _, earlier := range steps {
+		switch {
+		case earlier.Request == s.requestID():
+		case earlier.Method == "steps/userMessage":
+			c.Prompt, c.Steps = earlier.Summary, nil
+		case earlier.Method == "steps/turnStart", earlier.Method == "steps/turnEnd":
+		default:
+			c.Steps = append(c.Steps, inbox.Step{At: earlier.At, What: strings.TrimPrefix(earlier.Method, "steps/"), Text: clip(earlier.Summary, maxSummary)})
+		}
+	}
+	if n := len(c.Steps); n > shown {
+		c.Steps = c.Steps[n-shown:]
+	}
+}
+
+// unwrap takes arguments out of the {"value": …} that carries them.
+func unwrap(arguments []byte) []byte {
+	members, err := wire.Members(arguments)
+	if err != nil {
+		return nil
+	}
+	for i := range members {
+		members[i].Value = wireOf(members[i].Value, "value")
+	}
+	return wire.Compose(members)
+}
+
+// pick is an object of those members that another one has.
+func pick(object []byte, names ...string) []byte {
+	var out []wire.Member
+	for _, name := range names {
+		if v, ok := wire.Get(object, name); ok {
+			out = append(out, wire.Member{Name: name, Value: v})
+		}
+	}
+	return wire.Compose(out)
+}
+
+// merge is the members of first and then those of second that first has not.
+func merge(first, second []byte) []byte {
+	out, err := wire.Members(first)
+	more, err2 := wire.Members(second)
+	if err != nil || err2 != nil {
+		return second
+	}
+	for _, m := range more {
+		if _, had := wire.Get(first, m.Name); !had {
+			out = append(out, m)
+		}
+	}
+	return wire.Compose(out)
+}
+
+// title is one line about what a gated step wants.
+func title(s *step) string {
+	c := s.subject.Call
+	switch s.method.name {
+	case "steps/subagentStart":
+		if name := member(c.Arguments, "agent_name"); name != "" {
+			return clip("Start a subagent: "+oneLine(name), maxTitle)
+		}
+		return "Start a subagent"
+	case "steps/skillRegister":
+		return clip("Register a skill: "+oneLine(member(c.Arguments, "skill_id")), maxTitle)
+	case "steps/skillLoad":
+		return clip("Load a skill: "+oneLine(member(c.Arguments, "skill_id")), maxTitle)
+	case "steps/preCompact":
+		return "Compact the context"
+	}
+	return clip(oneLine(describe(c.Tool, c.Arguments)), maxTitle)
+}
+
+// telling are the arguments that say most of a call, best first.
+var telling = []string{"command", "file_path", "path", "url", "query", "pattern", "prompt", "description"}
+
+func describe(tool string, arguments []byte) string {
+	for _, name := range telling {
+		if text := member(arguments, name); text != "" {
+			return tool + ": " + text
+		}
+	}
+	return tool
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// summary is a line about a step for whoever reads its session. It is the agent's own text.
+func summary(s *step) string {
+	payload := s.get("payload")
+	tool := member(wireOf(payload, "tool"), "name")
+	switch s.method.name {
+	case "steps/toolCallRequest":
+		return clip(oneLine(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary)
+	case "steps/toolCallResult":
+		return clip(oneLine(tool+": "+member(payload, "exit_status")), maxSummary)
+	case "steps/userMessage":
+		return clip(contentText(payload), maxPrompt)
+	case "steps/agentResponse":
+		return clip(oneLine(contentText(payload)), maxSummary)
+	case "steps/subagentStart":
+		return clip(oneLine(member(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary)
+	case "steps/skillRegister", "steps/skillLoad", "steps/skillUnload":
+		return clip(oneLine(member(payload, "skill_id")), maxSummary)
+	case "steps/turnEnd", "steps/subagentStop":
+		return clip(member(payload, "outcome"), maxSummary)
+	case "steps/sessionEnd":
+		return clip(member(payload, "reason"), maxSummary)
+	case "agbom/snapshot", "agbom/changed":
+		return components(payload)
+	}
+	if s.method.mcp == toolsCall {
+		params := wireOf(payload, "params")
+		return clip(oneLine(describe(member(params, "name"), wireOf(params, "arguments"))), maxSummary)
+	}
+	return ""
+}
+
+// contentText is the text of a message's parts.
+func contentText(payload []byte) string {
+	parts, err := wire.Elements(wireOf(payload, "content"))
+	if err != nil {
+		return ""
+	}
+	var texts []string
+	for _, p := range parts {
+		if text := member(p, "value"); text != "" && member(p, "type") == "text" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// components counts an inventory.
+func components(payload []byte) string {
+	for _, list := range [][]byte{wireOf(payload, "components"), wireOf(wireOf(payload, "agbom"), "components"), wireOf(payload, "added")} {
+		if all, err := wire.Elements(list); err == nil && len(all) > 0 {
+			return fmt.Sprintf("%d components", len(all))
+		}
+	}
+	return ""
+}

@@ -1,0 +1,237 @@
+package acs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/wire"
+)
+
+// ask puts a step before the person. Its card is in the inbox when ask returns; wait returns the answer, whoever gives
+// it: the person, the hub's clock, or the end of whatever kept the request open.
+func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
+	item := inbox.Item{
+		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
+		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
+		Content: inbox.Content{
+			Project: clip(s.session.Folder, 500), Runtime: clip(s.session.Platform, 100), Call: &s.subject.Call, Held: true, PersonOnly: true,
+			Request: &inbox.Request{Mode: inbox.Select, Options: options(s.subject.Call)},
+		},
+	}
+	entry := inbox.Entry{At: s.at, Actor: "agent:" + s.session.Agent, Action: "submitted"}
+	it, _, err := b.Inbox.Submit(ctx, inbox.New{Item: item, Entry: entry, MaxOpen: b.Depth()})
+	var full *inbox.LimitError
+	switch {
+	case errors.As(err, &full):
+		return b.finish(ctx, s, denied(reasonFull, "Too many questions of this agent wait for the person already."), &gate.Judgement{Judge: "system:" + reasonFull}), nil
+	case err != nil:
+		b.Log.Error("a call could not be put before the person", "protocol", Name, "err", err)
+		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
+	}
+	waiting := gate.Judgement{Subject: s.subject, Item: it.ID}
+	if err := b.Gate.Record(ctx, waiting); err != nil {
+		return b.abandon(ctx, s, it.ID, reasonStore, storeFailed), nil
+	}
+	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, it.ID) }
+}
+
+// options are what the person may answer.
+func options(c inbox.Call) []inbox.Option {
+	all := []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}
+	if len(c.Editable) > 0 {
+		all = append(all, inbox.Option{Value: inbox.AllowEdited, Label: "Allow with changes"})
+	}
+	return all
+}
+
+// await returns the answer of a step that waits for the person.
+func (b *Binding) await(ctx context.Context, s *step, item string) []byte {
+	it, err := b.decided(ctx, s.session.Agent, item)
+	switch {
+	case err == nil:
+		return b.answered(ctx, s, it)
+	case errors.Is(err, protocol.ErrStopping):
+		return b.abandon(ctx, s, item, reasonShutdown, "The hub is closing; nobody can answer this now.")
+	case errors.Is(err, fleet.ErrUnknownToken):
+		return b.abandon(ctx, s, item, reasonRevoked, revoked().Reasoning)
+	case errors.Is(err, errStopped):
+		return b.abandon(ctx, s, item, reasonStopped, stopped().Reasoning)
+	case ctx.Err() != nil:
+		return b.abandon(ctx, s, item, reasonGone, "The agent did not wait for the answer.")
+	}
+	b.Log.Error("a waiting call failed", "protocol", Name, "err", err)
+	return b.abandon(ctx, s, item, reasonStore, storeFailed)
+}
+
+// decided returns a card once it has ended. Errors: whatever ended the wait first: protocol.ErrStopping, that the agent
+// was revoked (fleet.ErrUnknownToken) or stopped, or that it has gone.
+func (b *Binding) decided(ctx context.Context, agent, item string) (inbox.Item, error) {
+	ctx, done := b.waits.begin(ctx, agent)
+	defer done()
+	enrolled, free, err := b.Fleet.WhileEnrolled(ctx, agent)
+	if err != nil {
+		return inbox.Item{}, why(ctx, err)
+	}
+	defer free()
+	ctx = enrolled
+	// Stopped between its judgement and here: looked up once a stop can find this wait.
+	if is, err := b.Stopped(ctx, agent); err != nil {
+		return inbox.Item{}, why(ctx, err)
+	} else if is {
+		return inbox.Item{}, errStopped
+	}
+	it, err := b.Inbox.Await(ctx, item)
+	return it, why(ctx, err)
+}
+
+// why is what ended a context, where that is why something failed.
+func why(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// abandon answers a step that the person will not answer any more, and closes its card. When they had answered by
+// then, theirs is the answer.
+func (b *Binding) abandon(ctx context.Context, s *step, item, reason, text string) []byte {
+	it, err := b.Inbox.Leave(context.WithoutCancel(ctx), item, text)
+	switch {
+	case err != nil:
+		b.Log.Error("a call that nobody waits for could not be closed", "protocol", Name, "err", err)
+	case it.Outcome != nil && it.Outcome.Actor != inbox.AgentGoneActor:
+		return b.answered(ctx, s, it)
+	}
+	judge := "system:" + reason
+	if reason == reasonGone {
+		judge = inbox.AgentGoneActor
+	}
+	return b.finish(ctx, s, denied(reason, text), &gate.Judgement{Item: item, Judge: judge})
+}
+
+// answered answers a step as its card ended.
+func (b *Binding) answered(ctx context.Context, s *step, it inbox.Item) []byte {
+	var d decision
+	if err := protocol.Unmarshal(it.Response, &d); err != nil || it.Outcome == nil {
+		b.Log.Error("a call's answer cannot be read", "protocol", Name, "err", err)
+		return b.finish(ctx, s, denied(reasonBroken, judgeFailed), &gate.Judgement{Item: it.ID, Judge: "system:" + reasonBroken})
+	}
+	j := gate.Decided(s.subject, it)
+	return b.finish(ctx, s, d, &j)
+}
+
+// Reply implements inbox.Replier: the decision that an ended card means. What binds it to its request, and the
+// signature, are added when it goes out.
+func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
+	d, err := meaning(it)
+	if err != nil {
+		return inbox.Reply{}, err
+	}
+	body, err := json.Marshal(d)
+	return inbox.Reply{Body: body}, err
+}
+
+// meaning reads an outcome as a decision. Only one that says so in so many words allows anything.
+func meaning(it inbox.Item) (decision, error) {
+	out := it.Outcome
+	if id, ok := strings.CutPrefix(out.Actor, gate.RuleJudge); ok { // one that came while the call waited
+		verdict := gate.Deny
+		if value, _ := wire.String(out.Value); out.State == inbox.Answered && value == inbox.Allow {
+			verdict = gate.Allow
+		}
+		return ruled(gate.Ruling{Verdict: verdict, Rule: gate.Rule{ID: id, Reason: out.Comment}}), nil
+	}
+	said := func(text, code string) decision {
+		if out.Comment != "" {
+			text = out.Comment
+		}
+		d := denied(code, text)
+		d.Data = approval(out)
+		return d
+	}
+	switch out.State {
+	case inbox.Answered:
+		var value string
+		if err := json.Unmarshal(out.Value, &value); err != nil {
+			return decision{}, fmt.Errorf("answer to a call: %w", err)
+		}
+		switch value {
+		case inbox.Allow:
+			return decision{Verdict: allow, Reasoning: out.Comment, Data: approval(out)}, nil
+		case inbox.AllowEdited:
+			text := out.Comment
+			if text == "" {
+				text = "Allowed with other arguments by the person at this hub."
+			}
+			return decision{Verdict: modify, Reasoning: text, Modifications: &modifications{Overrides: out.Arguments}, Data: approval(out)}, nil
+		}
+		return said("Refused by the person at this hub.", reasonHuman), nil
+	case inbox.Declined:
+		return said("Refused by the person at this hub.", reasonHuman), nil
+	case inbox.Expired:
+		within := it.ExpiresAt.Sub(it.ReceivedAt).Round(time.Second)
+		return denied(reasonTimeout, fmt.Sprintf("No answer from the person within %d seconds.", int(within.Seconds()))), nil
+	}
+	return denied(reasonGone, "The agent did not wait for the answer."), nil
+}
+
+// approval is what the agent's host is told of who decided, and when.
+func approval(out *inbox.Outcome) []byte {
+	return wire.Compose([]wire.Member{{Name: "human_approval", Value: wire.Compose([]wire.Member{
+		{Name: "approver", Value: wire.Quote(out.Actor)},
+		{Name: "decided_at", Value: wire.Quote(out.At)},
+		{Name: "rule"},
+	})}})
+}
+
+// errStopped ends the waits of an agent that the operator stops.
+var errStopped = errors.New("the operator stopped this agent")
+
+// waits are the requests that are held open now, by agent. The zero value is ready.
+type waits struct {
+	mu  sync.Mutex
+	all map[string]map[*held]struct{}
+}
+
+type held struct{ end context.CancelCauseFunc }
+
+// begin returns a context that Stop ends, and what gives it free.
+func (w *waits) begin(ctx context.Context, agent string) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	h := &held{end}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = map[string]map[*held]struct{}{}
+	}
+	if w.all[agent] == nil {
+		w.all[agent] = map[*held]struct{}{}
+	}
+	w.all[agent][h] = struct{}{}
+	return ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if delete(w.all[agent], h); len(w.all[agent]) == 0 {
+			delete(w.all, agent)
+		}
+		end(nil)
+	}
+}
+
+// Stop refuses what an agent waits for. That it was stopped must be stored before.
+func (b *Binding) Stop(agent string) {
+	b.waits.mu.Lock()
+	defer b.waits.mu.Unlock()
+	for h := range b.waits.all[agent] {
+		h.end(errStopped)
+	}
+}

@@ -1,0 +1,240 @@
+package acs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
+	"deskbell/backend/wire"
+)
+
+// step is one request of a session, from where its method is known.
+type step struct {
+	*request
+	method  method
+	session guardian.Session
+	terms   terms
+	entry   guardian.Step // what it left in the chain; zero before that
+	subject gate.Subject  // of a gated one
+}
+
+// join adds the step to its session's chain, before anybody judges it: what was seen is never lost. Then it is judged,
+// or asked about; the session is free meanwhile, so steps that wait keep none from entering.
+func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
+	refusal, err := b.history(ctx, s)
+	if err != nil {
+		return b.failed(s.request, err), nil
+	}
+	chained := true // the agent's idea of the chain, if it has one, is the hub's
+	known := member(wireOf(s.get("metadata"), "session_state"), "chain_hash")
+	next := guardian.Step{
+		Request: s.requestID(), Method: s.method.name, Turn: clip(s.claimed("turn_id"), 200), At: s.at, SentAt: s.text("timestamp"),
+		Summary: summary(s), Params: s.params,
+	}
+	if next.RequestHash, err = guardian.RequestHash(s.params); err != nil {
+		return b.failed(s.request, err), nil
+	}
+	s.entry, err = b.Guardian.Append(ctx, Name, s.session.ID, s.method.seals, func(head string, seq int) (guardian.Step, error) {
+		chained = known == "" || known == head
+		return guardian.Link(head, next)
+	})
+	switch {
+	case errors.Is(err, guardian.ErrSealed):
+		return b.refuse(s.request, reasonClosed, "This session has ended."), nil
+	case err != nil:
+		return b.failed(s.request, err), nil
+	case !chained:
+		b.alert(s.request, alertChain, "has another idea of its session's chain than this hub: steps may be missing here")
+		refusal = &decision{Verdict: deny, Codes: []string{reasonChain}, Reasoning: "The agent's chain of steps is not the one this hub has."}
+	}
+	return b.judge(ctx, s, refusal)
+}
+
+// judge decides a step that is in its chain, or starts asking the person. refusal, when there is one, stands already.
+func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer []byte, wait func(context.Context) []byte) {
+	if refusal == nil {
+		var err error
+		if refusal, err = b.barred(ctx, s.session.Agent); err != nil {
+			b.Log.Error("an agent could not be looked up", "protocol", Name, "err", err)
+			refusal = &decision{Verdict: deny, Codes: []string{reasonStore}, Reasoning: storeFailed}
+		}
+	}
+	if s.method.way == record {
+		d := allowed()
+		if refusal != nil {
+			d = *refusal
+		}
+		return b.finish(ctx, s, d, nil), nil
+	}
+	s.subject = gate.Subject{Protocol: Name, Agent: s.session.Agent, At: s.at, Call: b.call(ctx, s)}
+	if refusal != nil {
+		return b.finish(ctx, s, *refusal, &gate.Judgement{Judge: "system:" + refusal.Codes[0]}), nil
+	}
+	switch ruling := b.Gate.Judge(s.subject); ruling.Verdict {
+	case gate.Allow, gate.Deny:
+		return b.finish(ctx, s, ruled(ruling), &gate.Judgement{Judge: ruling.Judge()}), nil
+	}
+	return b.ask(ctx, s)
+}
+
+// barred says why an agent gets no leave for anything now; nil: it may.
+func (b *Binding) barred(ctx context.Context, agent string) (*decision, error) {
+	peer, err := b.Fleet.Peer(ctx, agent, Name)
+	if err != nil {
+		return nil, err
+	}
+	if !peer.RevokedAt.IsZero() {
+		d := revoked()
+		return &d, nil
+	}
+	is, err := b.Stopped(ctx, agent)
+	if err != nil || !is {
+		return nil, err
+	}
+	d := stopped()
+	return &d, nil
+}
+
+func revoked() decision { return denied(reasonRevoked, "The person at this hub revoked this agent.") }
+
+func stopped() decision {
+	return denied(reasonStopped, "The person at this hub stopped this agent. Do nothing more until they let it go on.")
+}
+
+// ruled is the decision that a rule makes. The agent is told which, and why.
+func ruled(r gate.Ruling) decision {
+	d := decision{
+		Verdict: allow, Reasoning: r.Rule.Reason,
+		References: []reference{{Policy: "deskbell:rules", Version: "1", Name: "The rules of the person at this hub", Rule: r.Rule.ID}},
+		Data: wire.Compose([]wire.Member{{Name: "rule", Value: wire.Compose([]wire.Member{
+			{Name: "id", Value: wire.Quote(r.Rule.ID)},
+			{Name: "verdict", Value: wire.Quote(string(r.Verdict))},
+		})}}),
+	}
+	if r.Verdict == gate.Deny {
+		d.Verdict, d.Codes = deny, []string{reasonRule}
+		if d.Reasoning == "" {
+			d.Reasoning = "A rule of the person at this hub refuses this."
+		}
+	}
+	return d
+}
+
+// finish answers a step of a chain: what is judged is recorded, then the answer, and only then the answer goes out.
+// judgement says who judged, of a step that asked leave. Whatever fails here ends as a DENY.
+func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *gate.Judgement) []byte {
+	ctx = context.WithoutCancel(ctx) // an agent that is gone does not leave its chain unanswered
+	d = d.fit(s.method, len(s.subject.Call.Editable) > 0)
+	answer, err := b.result(s.request, d, s.entry.Hash)
+	if err != nil {
+		b.Log.Error("an answer could not be written", "protocol", Name, "method", s.method.name, "err", err)
+		d = denied(reasonBroken, judgeFailed).fit(s.method, false)
+		if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
+			return b.refuse(s.request, reasonBroken, judgeFailed)
+		}
+		judgement = systemJudgement(judgement, reasonBroken)
+	}
+	now := b.now()
+	if judgement != nil {
+		judgement.Subject = s.subject
+		if judgement.Verdict = gate.Allow; d.Verdict == deny {
+			judgement.Verdict = gate.Deny
+		}
+		if judgement.DecidedAt.IsZero() {
+			judgement.DecidedAt = now
+		}
+		if judgement.Reason == "" {
+			judgement.Reason = d.Reasoning
+		}
+		err = b.Gate.Record(ctx, *judgement)
+	}
+	if err == nil {
+		err = b.Guardian.Answer(ctx, Name, s.session.ID, s.entry.Seq, d.verdict(), d.Codes, now, answer)
+	}
+	if err == nil {
+		return answer
+	}
+	b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
+	d = denied(reasonStore, storeFailed).fit(s.method, false)
+	if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
+		return b.refuse(s.request, reasonStore, storeFailed)
+	}
+	return answer
+}
+
+func systemJudgement(j *gate.Judgement, reason string) *gate.Judgement {
+	if j == nil {
+		return nil
+	}
+	return &gate.Judgement{Item: j.Item, Judge: "system:" + reason}
+}
+
+// errFound ends a walk through a chain.
+var errFound = errors.New("found")
+
+// history refuses what contradicts the session's past: an intent that is not the one it began with (ACS §9.1), a skill
+// whose registration was not approved (hooks, skillLoad).
+func (b *Binding) history(ctx context.Context, s *step) (*decision, error) {
+	payload := s.get("payload")
+	switch s.method.name {
+	case "steps/sessionStart", "steps/agentTrigger":
+		intent, ok := wire.Get(payload, "intent")
+		if !ok {
+			return nil, nil
+		}
+		same := true
+		err := b.walk(ctx, s, func(earlier guardian.Step, payload []byte) bool {
+			first, ok := wire.Get(payload, "intent")
+			if !ok || earlier.Method != "steps/sessionStart" && earlier.Method != "steps/agentTrigger" {
+				return false
+			}
+			same = sameOffer(first, intent)
+			return true
+		})
+		if err != nil || same {
+			return nil, err
+		}
+		d := denied(reasonIntent, "The session's intent cannot be changed.")
+		return &d, nil
+	case "steps/skillLoad":
+		id, digest := member(payload, "skill_id"), wireOf(payload, "digest")
+		approved := false
+		err := b.walk(ctx, s, func(earlier guardian.Step, payload []byte) bool {
+			if earlier.Method != "steps/skillRegister" || earlier.Verdict != gate.Allow || member(payload, "skill_id") != id {
+				return false
+			}
+			registered := wireOf(wireOf(payload, "definition"), "digest")
+			approved = slices.Equal([]string{member(registered, "algorithm"), member(registered, "value")}, []string{member(digest, "algorithm"), member(digest, "value")})
+			return approved
+		})
+		if err != nil || approved {
+			return nil, err
+		}
+		d := denied(reasonSkill, "This skill, with this digest, was not registered and approved in this session.")
+		return &d, nil
+	}
+	return nil, nil
+}
+
+// walk shows fn the earlier steps of a session and their payloads, oldest first, until it says that it has seen enough.
+func (b *Binding) walk(ctx context.Context, s *step, fn func(earlier guardian.Step, payload []byte) bool) error {
+	err := b.Guardian.Steps(ctx, Name, s.session.ID, 0, func(earlier guardian.Step) error {
+		if fn(earlier, wireOf(earlier.Params, "payload")) {
+			return errFound
+		}
+		return nil
+	})
+	if err != nil && err != errFound {
+		return fmt.Errorf("earlier steps: %w", err)
+	}
+	return nil
+}
+
+// wireOf is a member of an object, raw; nil when there is none.
+func wireOf(object []byte, name string) []byte {
+	raw, _ := wire.Get(object, name)
+	return raw
+}

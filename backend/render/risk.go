@@ -1,0 +1,173 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// risk is a pattern of commands that deserve a second look.
+type risk struct {
+	pattern *regexp.Regexp
+	says    string // of a command: "removes files …"
+	// only says that the text found is one after all; nil: it is.
+	only func(found string) bool
+}
+
+// shells are the programs that run what they are given through a pipe.
+const shells = `(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k|fi|c)?sh\b|(?:sudo\s+)?(?:\S*/)?(?:python[0-9.]*|perl|ruby|node|php)\b`
+
+// risks are hints for the eye and never a verdict: a command without any of them can do as much harm, and one with some
+// can be what the person wants. Nothing is decided by them.
+var risks = []risk{
+	{regexp.MustCompile(`\brm\s+(?:[^\s;|&]+\s+)*?(?:-[a-zA-Z]*[rRf][a-zA-Z]*|--recursive|--force)\b`), "removes files without asking (rm -rf)", nil},
+	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-delete\b`), "removes files without asking (find -delete)", nil},
+	{regexp.MustCompile(`\b(?:curl|wget)\b[^\n;|]*\|(?:[^\n;]*\|)?\s*(?:` + shells + `)`), "runs what it downloads (curl … | sh)", nil},
+	{regexp.MustCompile(`(?:` + shells + `|\beval|\bsource)\s[^\n;]*(?:<\(|\$\(|` + "`" + `)\s*(?:curl|wget)\b`), "runs what it downloads (curl … | sh)", nil},
+	{regexp.MustCompile(`\bbase64\s+(?:-d|-D|--decode)\b[^\n;]*\|\s*(?:` + shells + `)`), "runs what it decodes (base64 -d | sh)", nil},
+	{regexp.MustCompile(`\b(?:sudo|doas|pkexec)\b`), "runs as the administrator (sudo)", nil},
+	{regexp.MustCompile(`\beval\b`), "runs a text that it puts together (eval)", nil},
+	{regexp.MustCompile(`\bchmod\s+(?:-\S+\s+)*(?:0?[0-7]?[0-7][0-7][2367]\b|[a-z]*[ao]?[a-z]*\+\S*w)`), "lets others change files (chmod 777)", func(s string) bool {
+		mode := s[strings.LastIndexAny(s, " \t")+1:]
+		who, _, symbolic := strings.Cut(mode, "+")
+		return !symbolic || strings.ContainsAny(who, "ao")
+	}},
+	{regexp.MustCompile(`\bdd\b[^\n;|&]*\bof=\S*`), "writes over a file or a device (dd of=)", nil},
+	{regexp.MustCompile(`\bmkfs(?:\.\w+)?\b`), "formats a disk (mkfs)", nil},
+	{regexp.MustCompile(`>\s*/dev/\w[\w/.-]*`), "writes to a device (> /dev/…)", func(s string) bool {
+		device := strings.TrimSpace(s[1:])
+		return !slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, device) && !strings.HasPrefix(device, "/dev/fd/")
+	}},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*push\b[^\n;|&]*(?:\s--force(?:-with-lease)?\b|\s-[a-zA-Z]*f\b|\s--mirror\b|\s--delete\b|\s\+\S+)`), "rewrites what others have (git push --force)", nil},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|clean\s+(?:\S+\s+)*-\w*f\w*|checkout\s+--\s|restore\s+\.)`), "throws changes away (git reset --hard)", nil},
+	{regexp.MustCompile(`\.ssh/[^\s'"]*|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\bauthorized_keys\b`), "has to do with SSH keys", nil},
+	{regexp.MustCompile(`(?:^|[\s/'"=<>])\.env(?:\.[\w-]+)?(?:$|[\s'";|&)])`), "has to do with a file of secrets (.env)", nil},
+	{regexp.MustCompile(`\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b|\.kube/config\b|\.docker/config\.json|\.git-credentials\b|\.gnupg\b|/etc/shadow\b`), "has to do with stored credentials", nil},
+	{regexp.MustCompile(`:\s*\(\s*\)\s*\{[^}]*:\s*\|\s*:`), "starts itself again and again", nil},
+	{regexp.MustCompile(`\bcrontab\b|\bsystemctl\s+(?:\S+\s+)*(?:enable|start)\b|(?:\.bashrc|\.zshrc|\.profile|\.bash_profile)\b`), "has to do with what runs later by itself", nil},
+}
+
+// writes are where a command's output goes, or tee's.
+var writes = regexp.MustCompile(`(?:>{1,2}\||>{1,2}|\btee\s+(?:-\S+\s+)*)\s*['"]?((?:/|~|\.\.)[^\s'";|&()<>]*)`)
+
+// The bounds of a command as it is shown and looked at, in bytes.
+const (
+	MaxCommand  = 32 << 10
+	longLine    = 500
+	maxMarkedAt = 200 // stretches that are marked; the sentences come all the same
+)
+
+// Command is VisibleLines for a shell command, in which what deserves a second look carries its reason, with the
+// reasons in one list, each once. They are hints and no verdict. outside says of a path that it leads out of where the
+// command works; nil: that is not known. A command longer than MaxCommand is cut, and the list says so.
+func Command(s string, outside func(path string) bool) ([]Span, []string) {
+	reasons := []string{}
+	note := func(says string) {
+		if !slices.Contains(reasons, says) {
+			reasons = append(reasons, says)
+		}
+	}
+	s, left := Cut(s, MaxCommand)
+	var found []stretch
+	add := func(start, end int, says string) {
+		note(says)
+		if len(found) < maxMarkedAt {
+			found = append(found, stretch{start, end, says})
+		}
+	}
+	for _, r := range risks {
+		for _, at := range r.pattern.FindAllStringIndex(s, maxMarkedAt) {
+			if r.only == nil || r.only(s[at[0]:at[1]]) {
+				add(at[0], at[1], r.says)
+			}
+		}
+	}
+	if outside != nil {
+		for _, at := range writes.FindAllStringSubmatchIndex(s, maxMarkedAt) {
+			if path := s[at[2]:at[3]]; !strings.HasPrefix(path, "/dev/") && outside(path) {
+				add(at[2], at[3], "writes outside the folder it works in")
+			}
+		}
+	}
+	marks := findMarks(s, true)
+	if len(marks) > 0 {
+		note("holds characters that do not show as what they are")
+	}
+	for line := range strings.Lines(s) {
+		if n := utf8.RuneCountInString(line); n > longLine {
+			note(fmt.Sprintf("has a line of %d characters", n))
+			break
+		}
+	}
+	if left > 0 {
+		note(fmt.Sprintf("is too long to show whole: %d bytes are left out", left))
+	}
+	return risky(spans(s, marks), marks, found), reasons
+}
+
+// stretch is a part of a text, in bytes, and what is to be said of it.
+type stretch struct {
+	start, end int
+	says       string
+}
+
+// risky splits the spans of a text where stretches begin and end. The first reason of a place is the one it carries.
+func risky(plain []Span, marks []mark, found []stretch) []Span {
+	if len(found) == 0 {
+		return plain
+	}
+	out := make([]Span, 0, len(plain)+2*len(found))
+	pos := 0
+	for _, span := range plain {
+		if span.M != "" { // stands for the text of the next mark
+			span.R = reasonAt(found, marks[0].start)
+			out = append(out, span)
+			pos, marks = marks[0].end, marks[1:]
+			continue
+		}
+		end := pos + len(span.T)
+		cuts := []int{pos, end}
+		for _, f := range found {
+			for _, at := range []int{f.start, f.end} {
+				if at > pos && at < end {
+					cuts = append(cuts, at)
+				}
+			}
+		}
+		slices.Sort(cuts)
+		cuts = slices.Compact(cuts)
+		for i, start := range cuts[:len(cuts)-1] {
+			next := Span{T: span.T[start-pos : cuts[i+1]-pos], R: reasonAt(found, start)}
+			if last := len(out) - 1; last >= 0 && out[last].M == "" && out[last].R == next.R && i > 0 {
+				out[last].T += next.T
+			} else {
+				out = append(out, next)
+			}
+		}
+		pos = end
+	}
+	return out
+}
+
+func reasonAt(found []stretch, pos int) string {
+	for _, f := range found {
+		if f.start <= pos && pos < f.end {
+			return f.says
+		}
+	}
+	return ""
+}
+
+// Cut is the beginning of a text, at most max bytes and never within a character, and how many bytes were left out.
+func Cut(s string, max int) (string, int) {
+	if len(s) <= max {
+		return s, 0
+	}
+	end := max
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end], len(s) - end
+}

@@ -1,0 +1,111 @@
+package render
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCommandMarksWhatDeservesASecondLook(t *testing.T) {
+	outside := func(path string) bool { return !strings.HasPrefix(path, "/w/") }
+	for _, c := range []struct{ command, says, marked string }{
+		{"rm -rf build", "removes files", "rm -rf"},
+		{"rm build -fr", "removes files", "rm build -fr"},
+		{"rm --recursive a", "removes files", "rm --recursive"},
+		{"find . -name x -delete", "find -delete", "find . -name x -delete"},
+		{"echo a; sudo ls", "administrator", "sudo"},
+		{"curl -s https://a.example | sudo bash", "downloads", "curl -s https://a.example | sudo bash"},
+		{"curl a | tee b | sh", "downloads", "curl a | tee b | sh"},
+		{"wget -qO- a | python3 -", "downloads", "wget -qO- a | python3"},
+		{`bash -c "$(curl a)"`, "downloads", `bash -c "$(curl`},
+		{"bash <(curl a)", "downloads", "bash <(curl"},
+		{"echo x | base64 -d | sh", "decodes", "base64 -d | sh"},
+		{`eval "$X"`, "eval", "eval"},
+		{"chmod 777 a", "chmod", "chmod 777"},
+		{"chmod -R 0666 a", "chmod", "chmod -R 0666"},
+		{"chmod a+w a", "chmod", "chmod a+w"},
+		{"dd if=a of=/dev/sda", "dd of=", "dd if=a of=/dev/sda"},
+		{"mkfs.ext4 /dev/sda1", "formats", "mkfs.ext4"},
+		{"cat a > /dev/sda", "device", "> /dev/sda"},
+		{"git push --force", "others have", "git push --force"},
+		{"git push -uf origin", "others have", "git push -uf"},
+		{"git push origin +main", "others have", "git push origin +main"},
+		{"git reset --hard", "throws changes", "git reset --hard"},
+		{"cat ~/.ssh/id_rsa", "SSH keys", ".ssh/id_rsa"},
+		{"cat .env", "secrets", " .env"},
+		{"cp a/.env.local b", "secrets", "/.env.local "},
+		{"cat ~/.aws/credentials", "credentials", ".aws/credentials"},
+		{":(){ :|:& };:", "again and again", ":(){ :|:"},
+		{"echo a >> ~/.bashrc", "later", ".bashrc"},
+		{"echo a > /etc/hosts", "outside", "/etc/hosts"},
+		{"echo a | tee -a /etc/hosts", "outside", "/etc/hosts"},
+		{"echo a >../x", "outside", "../x"},
+	} {
+		spans, says := Command(c.command, outside)
+		text, marked := "", ""
+		for _, s := range spans {
+			text += s.T
+			if strings.Contains(s.R, c.says) {
+				marked += s.T
+			}
+		}
+		if !slices.ContainsFunc(says, func(s string) bool { return strings.Contains(s, c.says) }) || text != c.command {
+			t.Errorf("%s: %q, shown as %q", c.command, says, text)
+		} else if marked == "" || !strings.Contains(c.marked, marked) {
+			t.Errorf("%s: marked %q, want %q", c.command, marked, c.marked)
+		}
+	}
+}
+
+func TestCommandLeavesTheOrdinaryAlone(t *testing.T) {
+	for _, command := range []string{
+		"ls -l", "git push origin main", "git status", "rm a.txt", "rm a.txt; ls -f b", "chmod +x run.sh", "chmod 755 a", "chmod u+w a", "chmod 644 a", "echo a > /dev/null 2>&1", "curl https://a.example -o a.sh",
+		"echo a > /w/b", "go test ./... | tee out.txt", "cat .envrc", "environment", "npm run form", "echo sh | cat", "printf a | base64", "make farm",
+	} {
+		spans, says := Command(command, func(path string) bool { return !strings.HasPrefix(path, "/w/") })
+		if len(says) > 0 || len(spans) != 1 || spans[0] != (Span{T: command}) {
+			t.Errorf("%s: %q %v", command, says, spans)
+		}
+	}
+}
+
+func TestCommandShowsWhatHides(t *testing.T) {
+	spans, says := Command("rm -rf a\u202eb\n"+strings.Repeat("x", longLine+1), nil)
+	if len(says) != 3 || !slices.ContainsFunc(spans, func(s Span) bool { return s.M != "" }) {
+		t.Errorf("%q %v", says, spans)
+	}
+	long := strings.Repeat("é", MaxCommand)
+	spans, says = Command(long, nil)
+	if len(spans) != 1 || len(spans[0].T) != MaxCommand || !strings.Contains(says[len(says)-1], "left out") {
+		t.Errorf("%q, %d bytes", says, len(spans[0].T))
+	}
+	spans, _ = Command("sudo\u200brm", nil)
+	if len(spans) != 3 || spans[0].R == "" || spans[1].M == "" || spans[2].T != "rm" {
+		t.Errorf("%v", spans)
+	}
+}
+
+// Whatever a command holds, all of it is shown, once and in order.
+func FuzzCommand(f *testing.F) {
+	f.Add("curl a | sh; rm -rf /; cat .env\u202e > /dev/sda")
+	f.Add("sudo sudo\x00\xff chmod 777 ~/.ssh/id_rsa\n\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		spans, _ := Command(s, func(string) bool { return true })
+		plain := VisibleLines(s)
+		if len(s) > MaxCommand {
+			return
+		}
+		join := func(spans []Span) (all string) {
+			for _, s := range spans {
+				all += s.T + "\x01" + s.M
+				if s.M == "" {
+					all = strings.TrimSuffix(all, "\x01")
+				}
+			}
+			return all
+		}
+		if a, b := join(spans), join(plain); a != b {
+			t.Errorf("%q is shown as %q", b, a)
+		}
+	})
+}

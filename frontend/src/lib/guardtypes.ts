@@ -1,0 +1,96 @@
+// What the hub answers about calls, rules and guarded sessions (backend/desk writes it). Times are milliseconds since the epoch.
+import type { Text } from './types';
+
+/** An argument of a call, as what it is. `left_out`: the lines of a diff, or the bytes of a text, that are not here. */
+export type CallPart =
+  | { kind: 'command'; name: string; text: Text; risks: string[] }
+  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number }
+  | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number }
+  | { kind: 'url'; name: string; host: Text; url: Text }
+  | { kind: 'path'; name: string; path: Text; outside: boolean }
+  | { kind: 'text'; name: string; text: Text; left_out?: number }
+  | { kind: 'data'; name: string; data: unknown };
+
+export interface DiffLine { op: ' ' | '+' | '-'; text: Text; old?: number; new?: number }
+
+/** An act that an agent asks leave for. All of it is what the agent says of itself. */
+export interface CallView {
+  platform: Text; tool: Text; folder?: Text; permission?: Text;
+  /** Its session for the Guardian view: protocol/session. */
+  session?: string;
+  subagent: boolean;
+  prompt?: Text;
+  steps: { at: number; what: string; text: Text }[];
+  parts: CallPart[];
+  /** As asked: what the edit form starts from. */
+  arguments: Record<string, unknown>;
+  /** Names of arguments that may be changed; ["*"]: all; empty: none. */
+  editable: string[];
+  /** Set where an allow also answers the agent's own question. */
+  warning?: string;
+}
+
+export interface ArgumentChange { name: Text; from: Text; to: Text }
+
+export type Verdict = 'allow' | 'deny' | 'ask';
+export type Op = 'is' | 'like' | 'command' | 'within' | 'host';
+export interface MatchArgument { name: string; op: Op; value: string }
+/** Which calls a rule is about: every member that is there must hold. */
+export interface Match {
+  protocol?: string; platform?: string; agent?: string; folder?: string; session?: string; tool?: string;
+  arguments?: MatchArgument[];
+  hours?: { from: string; to: string; days?: number[] };
+}
+
+/** A rule that the hub suggests on a call's card. `past`: how many past calls it would have matched. */
+export interface RuleOffer { scope: 'session' | 'always'; verdict: 'allow' | 'deny'; match: Match; text: string; warnings: string[]; past: number }
+
+export interface RuleBody { verdict: Verdict; match: Match; reason?: string; before?: string }
+
+export interface RuleView {
+  id: string; verdict: Verdict; reason: Text; match: Match; text: string; warnings: string[];
+  created_at: number; created_by: string; item?: string; uses: number; last_used?: number; revoked_at?: number; revoked_by?: string;
+}
+
+/** What a rule would have done to the calls that were. `calls` are the newest that it matches. */
+export interface DryRun {
+  text: string; warnings: string[]; tried: number; since: number; matched: number;
+  changes: { was: string; would: string; count: number }[];
+  calls: { at: number; agent: Text; tool: Text; summary: Text; was: string; judge: string; would: string; item?: string }[];
+}
+
+export interface GuardedView {
+  key: string; id: string; protocol: string; agent: string; agent_text: Text; platform: Text; folder: Text;
+  opened_at: number; last_seen: number; sealed_at?: number;
+  steps: number; waiting: number; allowed: number; denied: number; head: string;
+  terms: { decision_ms: number; on_decision_failure: string; methods: string[]; profiles: string[] };
+}
+
+export type AlertKind = 'unsigned' | 'unknown_session' | 'replay' | 'signature' | 'skew' | 'chain';
+export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: string }
+
+export interface Chain { ok: boolean; steps: number; broken_at?: number; why?: string }
+export type StepKind = 'session' | 'turn' | 'prompt' | 'call' | 'result' | 'answer' | 'subagent' | 'other';
+export interface StepView {
+  /** `sent_at` is what the agent says, 0 where it says nothing that is a time. */
+  seq: number; at: number; sent_at: number; method: string; what: StepKind; text: Text; tool?: Text; turn?: string;
+  verdict: '' | 'allow' | 'deny' | 'modify'; judge?: string; rule?: string; reason?: Text; waited_ms?: number; item?: string;
+  codes: string[]; request_hash: string; hash: string;
+}
+
+/*
+The calls.
+
+  POST /api/items/{id}/resolve  … edited: {arguments: {…}} with value "allow_edited"; rule: {verdict, match, reason?}: stored first, and it stands
+                                even where the answer comes too late (409)
+  GET  /api/rules                                      -> {rules: RuleView[], revoked: RuleView[]}
+  POST /api/rules {verdict, match, reason?, before?}   -> 201 RuleView;  PUT /api/rules/{id} the same body (no before: it keeps its place)
+  DELETE /api/rules/{id}                               -> revokes it
+  POST /api/rules/try {verdict, match, reason?, id?, before?} -> DryRun; 422 details[].pointer such as /match/arguments/0/op
+  GET  /api/guardian?cursor=                           -> {sessions: GuardedView[], next_cursor?, alerts: GuardAlert[]}
+  GET  /api/guardian/{protocol}/{id}?after=&limit=     -> {session, chain?, steps: StepView[], next_cursor?}, oldest first; the
+                                                          chain is checked where it starts at the first step
+  GET  /api/guardian/{protocol}/{id}/export            -> JSON Lines
+
+Changes come with the topics "rules" and "guardian".
+*/

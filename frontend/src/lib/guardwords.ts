@@ -1,0 +1,93 @@
+// Words for calls, verdicts, and what the Guardian saw: the same for a thing wherever it stands.
+import { count, plain, span, who } from './format';
+import type { AlertKind, CallView, Chain, GuardAlert, GuardedView, StepView, Verdict } from './guardtypes';
+import type { Detail } from './types';
+
+export type Tone = 'done' | 'bad' | 'wait' | 'quiet';
+export type Shown = Verdict | 'modify' | '';
+
+const verdicts: Record<Shown, { word: string; tone: Tone }> = {
+  allow: { word: 'allowed', tone: 'done' }, modify: { word: 'allowed, changed', tone: 'done' }, deny: { word: 'denied', tone: 'bad' },
+  ask: { word: 'asks you', tone: 'wait' }, '': { word: 'waits for you', tone: 'wait' },
+};
+export const verdictWord = (v: Shown): string => verdicts[v].word;
+export const verdictTone = (v: Shown): Tone => verdicts[v].tone;
+
+/** What a rule does, as the beginning of its sentence. */
+export const ruleVerb: Record<Verdict, string> = { allow: 'Allow', deny: 'Deny', ask: 'Ask me' };
+
+/** The outcome of a call: what the person's answer made of it. */
+export function callVerdict(d: Pick<Detail, 'state' | 'outcome'>): Shown | null {
+  if (d.state === 'declined') return 'deny';
+  if (d.state !== 'answered') return null;
+  const v = d.outcome?.value;
+  return v === 'allow' ? 'allow' : v === 'deny' ? 'deny' : v === 'allow_edited' ? 'modify' : null;
+}
+
+/** Who or what judged: "you", "a rule", "the hub, because nobody answered in time". */
+export function judgeWords(judge: string, operator: string): string {
+  if (judge.startsWith('rule:')) return 'a rule';
+  const name = judge.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
+  if (/timeout|expired/.test(name)) return 'the hub, because nobody answered in time';
+  if (/agent-(gone|disconnected)/.test(name)) return 'nobody: the agent stopped waiting';
+  if (/agent-stopped/.test(name)) return 'the hub, because you stopped the agent';
+  if (/agent-revoked/.test(name)) return 'the hub, because you revoked the agent';
+  if (/shutting-down/.test(name)) return 'the hub, which was closing';
+  return who(judge, operator);
+}
+
+/** Whether a step asked for leave, so that its verdict is worth showing. */
+export const asked = (s: StepView): boolean => s.what === 'call' || s.what === 'subagent' || s.item !== undefined || s.rule !== undefined || s.verdict === 'deny' || s.verdict === 'modify';
+
+const whats: Record<StepView['what'], string> = {
+  session: 'session', turn: 'turn', prompt: 'prompt', call: 'call', result: 'result', answer: 'answer', subagent: 'subagent', other: 'step',
+};
+export const stepWord = (s: Pick<StepView, 'what'>): string => whats[s.what] ?? 'step';
+
+export interface AlertWords { title: string; todo: string; command?: string }
+/** What an alert means, and what to do about it. */
+export const alertWords: Record<AlertKind, AlertWords> = {
+  unsigned: { title: 'sends unsigned requests', todo: 'The hub refuses them, so every call of this agent is denied. Give it the hub’s secret, then start it again:', command: 'deskbell acs setup claude-code' },
+  signature: { title: 'signs with another secret', todo: 'Its requests are refused. It reads another secret than this hub’s, or something changes its requests on the way. Set it up again:', command: 'deskbell acs setup claude-code' },
+  unknown_session: { title: 'speaks for a session this hub does not know', todo: 'It began before this hub, or with other data. Start the agent again, so that it introduces itself.' },
+  replay: { title: 'sent a request twice', todo: 'The second one was refused. Once is a hook that fired again; often is something that records and repeats requests.' },
+  skew: { title: 'has a clock that differs', todo: 'Requests from more than a few minutes away are refused. Set the clock of its machine.' },
+  chain: { title: 'disagrees about what happened', todo: 'Its record of the session is not the hub’s. Look at the session, and start the agent again if you did not expect this.' },
+};
+
+/** Whether the record of a session is whole, in words. */
+export function chainWords(c: Chain): string {
+  if (c.ok) return `verified, ${count(c.steps)} ${c.steps === 1 ? 'step' : 'steps'}`;
+  return `broken at step ${count(c.broken_at ?? 0)}${c.why ? `: ${c.why}` : ''}`;
+}
+
+/** What was agreed with the agent about waiting. */
+export const termsWords = (s: GuardedView): string => {
+  const wait = s.terms.decision_ms > 0 ? `It waits ${span(s.terms.decision_ms)} for an answer` : 'It was given no time to wait';
+  const then = s.terms.on_decision_failure;
+  return then === '' ? `${wait}.` : `${wait}; without one it ${then === 'allow' || then === 'proceed' ? 'goes ahead' : 'does not go ahead'}.`;
+};
+
+/** A call in one line, for a reader's ear: "Bash in /home/me/app". */
+export const callName = (c: CallView): string => `${plain(c.tool)}${c.folder?.length ? ` in ${plain(c.folder)}` : ''}`;
+
+export const shortHash = (h: string): string => h.slice(0, 8);
+
+/** A verdict as a dry run names it: allow, deny, modify, ask, waiting. */
+export function shownVerdict(v: string): Shown {
+  if (v === 'allow' || v === 'deny' || v === 'modify' || v === 'ask') return v;
+  return v === 'allow_edited' ? 'modify' : v === '' || v === 'waiting' ? 'ask' : 'deny';
+}
+export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
+
+/** Alerts of one kind and agent as one, the newest first. */
+export function gathered(alerts: readonly GuardAlert[]): { alert: GuardAlert; times: number }[] {
+  const byName = new Map<string, { alert: GuardAlert; times: number }>();
+  for (const alert of [...alerts].sort((a, b) => b.at - a.at)) {
+    const name = `${alert.kind} ${plain(alert.agent)}`;
+    const had = byName.get(name);
+    if (had) had.times++;
+    else byName.set(name, { alert, times: 1 });
+  }
+  return [...byName.values()];
+}

@@ -1,0 +1,95 @@
+// The operator's rules, in their order, and the sheet in which one is written. Loaded while somebody looks.
+import { api, Refused } from './api';
+import { desk } from './desk.svelte';
+import type { RuleOffer, RuleView } from './guardtypes';
+import type { Detail } from './types';
+import { ui } from './ui.svelte';
+
+/** What the open sheet is for: answering a call for longer, a new rule, or changing one. */
+export type Sheet =
+  | { kind: 'grant'; item: string; offer: RuleOffer; comment: string }
+  | { kind: 'new' }
+  | { kind: 'change'; rule: RuleView };
+
+class Rules {
+  rules = $state.raw<RuleView[]>([]);
+  revoked = $state.raw<RuleView[]>([]);
+  loaded = $state(false);
+  problem = $state('');
+  sheet = $state.raw<Sheet | null>(null);
+  /** The open menu: how long a verdict on this item shall hold. */
+  menu = $state.raw<{ detail: Detail; verdict: 'allow' | 'deny' } | null>(null);
+  /** What the open confirmation is about. */
+  doomed = $state.raw<RuleView | null>(null);
+  private busy = false;
+
+  async load(): Promise<void> {
+    try {
+      const { rules, revoked } = await api.rules();
+      this.rules = rules;
+      this.revoked = revoked;
+      this.problem = '';
+      this.loaded = true;
+    } catch (e) {
+      this.problem = e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.';
+      desk.noticed(e);
+    }
+  }
+
+  /** Moves a rule one place up (-1) or down (1). Rules change places by putting the lower one before the upper one. */
+  async move(id: string, step: -1 | 1): Promise<void> {
+    const at = this.rules.findIndex((r) => r.id === id);
+    const upper = this.rules[step < 0 ? at - 1 : at];
+    const lower = this.rules[step < 0 ? at : at + 1];
+    if (at < 0 || !upper || !lower || this.busy) return;
+    this.busy = true;
+    const problem = await this.attempt(() => api.changeRule(lower.id, bodyOf(lower, upper.id)));
+    this.busy = false;
+    if (problem) ui.toast(problem, 'bad');
+    else ui.say(`Rule ${this.rules.findIndex((r) => r.id === id) + 1} of ${this.rules.length}`);
+  }
+
+  /** Does one thing to the rules and loads them again; answers with what the hub has against it. */
+  async attempt(what: () => Promise<unknown>): Promise<string> {
+    try {
+      await what();
+    } catch (e) {
+      desk.noticed(e);
+      return e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.';
+    }
+    await this.load();
+    return '';
+  }
+
+  open(sheet: Sheet): void {
+    this.sheet = sheet;
+    ui.overlay = 'rule';
+  }
+
+  /** Asks how long the verdict shall hold. */
+  ask(detail: Detail, verdict: 'allow' | 'deny'): void {
+    this.menu = { detail, verdict };
+    ui.overlay = 'grant';
+  }
+
+  revoke(rule: RuleView): void {
+    this.doomed = rule;
+    ui.overlay = 'revoke';
+  }
+}
+
+/** A rule as it is sent back with another place. */
+function bodyOf(r: RuleView, before: string) {
+  const reason = r.reason.map((s) => s.t).join('');
+  return { verdict: r.verdict, match: r.match, ...(reason === '' ? {} : { reason }), before };
+}
+
+export const rules = new Rules();
+
+/** Keeps the rules current while the calling component is on screen. Call while it is being set up. */
+export function followRules(): void {
+  $effect(() => {
+    void desk.rulesRev;
+    void rules.load();
+  });
+}

@@ -1,0 +1,188 @@
+import { readFileSync } from 'node:fs';
+import { Guarded, hashOf } from './acs.mjs';
+import { assert, figure, test, until } from './harness.mjs';
+
+const guarded = { before: ({ hub }) => Guarded.start(hub) };
+const rules = async (hub) => (await hub.call('GET', '/api/rules')).rules;
+const npm = { tool: 'Bash', arguments: [{ name: 'command', op: 'command', value: 'npm test' }] };
+
+test('allowing for longer shows what the rule matches, saves it and answers in one press', guarded, async ({ hub, page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'npm test' });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.keys('a');
+  await page.says('dialog', /Allow once/);
+  await page.keys('Enter'); // nothing has the focus, so nothing is decided
+  await p.waitForTimeout(150);
+  assert.deepEqual([await rules(hub), (await hub.call('GET', `/api/items/${c.id}`)).state], [[], 'open']);
+  await page.keys('3');
+  await page.says('dialog .sentence', /Allow\s+Calls of “Bash” whose “command” is/);
+  await page.says('dialog', /answers Claude Code’s own question/);
+  await page.says('dialog', /It matches 1 call of the 1/);
+  await p.fill('dialog input[aria-label="Value"]', 'npm run build');
+  await page.says('dialog', /It matches none/);
+  await p.fill('dialog input[aria-label="Value"]', 'npm test');
+  await page.says('dialog', /It matches 1 call of the 1/);
+  await p.focus('dialog input[aria-label="Value"]');
+  await page.keys('Enter', 'Control+Enter'); // in a field neither sends
+  await p.waitForTimeout(150);
+  assert.deepEqual(await rules(hub), []);
+  await p.click('text=Save the rule and allow');
+  assert.equal((await c.answer).decision, 'allow');
+  const [rule] = await rules(hub);
+  assert.deepEqual([rule.verdict, rule.item], ['allow', c.id]);
+  // The next one is not asked about.
+  const next = await g.ask('Bash', { command: 'npm test' }).answer;
+  assert.equal(next.decision, 'allow');
+  assert.equal(next.policy_data.rule.id, rule.id);
+});
+
+test('a rule whose call left meanwhile answers nothing', guarded, async ({ hub, page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'npm test' });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.keys('d');
+  await p.click('text=Deny for longer…');
+  await page.keys('2');
+  await page.says('dialog h2', /Deny for this session/);
+  c.leave();
+  await page.says('dialog', /no longer waits for you/);
+  assert.ok(await p.isDisabled('dialog button:has-text("Save the rule and deny")'));
+  assert.deepEqual(await rules(hub), []);
+});
+
+test('rules are written, tried, ordered by key, changed and revoked', { ...guarded, refusals: [422] }, async ({ hub, page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'npm test' });
+  await hub.call('POST', `/api/items/${c.id}/resolve`, { resolution: 'answered', value: 'allow' });
+  await c.answer;
+  await page.keys('g', 'r');
+  await page.says('main', /There are no rules, so every call is asked/);
+  await page.keys('r');
+  await p.click('dialog label:has-text("Deny")');
+  await p.fill('dialog input[placeholder="any tool"]', 'Bash');
+  await p.click('dialog >> text=Only where an argument');
+  await p.fill('dialog input[aria-label="Name of the argument"]', 'command');
+  await p.selectOption('dialog select', 'host');
+  await p.fill('dialog input[aria-label="Value"]', 'not a host at all');
+  await p.locator('dialog [role="alert"]').first().waitFor();
+  assert.ok(await p.isDisabled('dialog button:has-text("Save the rule")'));
+  await p.selectOption('dialog select', 'command');
+  await p.fill('dialog input[aria-label="Value"]', 'npm test');
+  await page.says('dialog .sentence', /Deny\s+Calls of “Bash” whose “command” is a single command that begins with the words “npm test”/);
+  await page.says('dialog', /1 call\s+allowed\s+denied/);
+  await p.fill('dialog textarea', 'Not today.');
+  await p.waitForTimeout(400);
+  await p.click('dialog button:has-text("Save the rule")');
+  await page.says('main li', /Deny\s+Calls of “Bash”[\s\S]*Not today\./);
+  await hub.call('POST', '/api/rules', { verdict: 'allow', match: { tool: 'Read' } });
+  await page.says('main', /2 rules/);
+  // By key: the second up, with the focus on it.
+  const texts = () => p.locator('main [data-rule] .text').allInnerTexts();
+  await page.keys('j', 'j');
+  await until('the focus', () => p.evaluate(() => document.activeElement.innerText), (t) => /Read/.test(t));
+  await page.keys('Control+ArrowUp');
+  await until('the order', texts, (t) => /Read/.test(t[0]) && /Bash/.test(t[1]));
+  assert.match(await p.evaluate(() => document.activeElement.innerText), /Read/, 'the focus did not move with it');
+  await page.keys('Control+ArrowDown');
+  await until('the order', texts, (t) => /Bash/.test(t[0]));
+  assert.deepEqual((await rules(hub)).map((r) => r.match.tool), ['Bash', 'Read']);
+  await p.locator('main [aria-label="Move down"]').first().click();
+  await until('the order', texts, (t) => /Read/.test(t[0]));
+  // Enter on a rule changes it.
+  await p.locator('main [data-rule] button.top').first().focus();
+  await page.keys('Enter');
+  await p.fill('dialog input[placeholder="any tool"]', 'Glob');
+  await page.says('dialog .sentence', /Glob/);
+  await p.click('text=Save the change');
+  await until('the change', texts, (t) => /Glob/.test(t[0]));
+  await p.locator('main [aria-label="Revoke…"]').first().click();
+  await page.says('dialog', /Revoke this rule\?/);
+  await page.keys('Escape');
+  assert.equal((await rules(hub)).length, 2);
+  await p.locator('main [aria-label="Revoke…"]').first().click();
+  await p.click('dialog button:has-text("Revoke")');
+  await page.says('main summary', /1 revoked rule/);
+  assert.deepEqual((await rules(hub)).map((r) => r.match.tool), ['Bash']);
+});
+
+test('the Guardian shows who asks, what came of it, and that the record is whole', guarded, async ({ hub, page, p, given: g }) => {
+  const rule = await hub.call('POST', '/api/rules', { verdict: 'allow', match: npm });
+  await g.step('steps/sessionStart', {});
+  await g.prompt('Run the tests.');
+  await g.ask('Bash', { command: 'npm test' }).answer;
+  await g.result('Bash');
+  const c = await g.call('Bash', { command: 'git push' });
+  await page.says('nav', /Guardian\s*1/);
+  await page.keys('g', 'g');
+  await page.says('main li', /claude-code:web-app[\s\S]*1 waits[\s\S]*1 allowed/);
+  await page.keys('j', 'Enter');
+  await page.says('main', /Chain\s+verified, 6 steps/);
+  await page.says('.step', /prompt\s+Run the tests\./);
+  await page.says('.step', /npm test[\s\S]*allowed[\s\S]*a rule/);
+  await page.says('.step', /git push[\s\S]*waits for you/);
+  await hub.call('POST', `/api/items/${c.id}/resolve`, { resolution: 'answered', value: 'deny', comment: 'no' });
+  await page.says('.step', /git push[\s\S]*denied[\s\S]*you/);
+  await p.locator('.step', { hasText: 'npm test' }).click();
+  await page.says('section[aria-label="Step 4"]', /steps\/toolCallRequest/);
+  await p.click('section[aria-label="Step 4"] >> text=a rule');
+  await page.says('h1', /Rules/);
+  assert.equal(await p.locator('[data-rule].asked').getAttribute('data-rule'), rule.id);
+  await page.keys('g', 'g', 'j', 'Enter');
+  await p.locator('.step', { hasText: 'git push' }).click();
+  await p.click('text=Show the call');
+  await page.says('[data-decision]', /Denied[\s\S]*no/);
+  // From the card to its session, and back.
+  await p.click('text=All its steps');
+  await page.says('h1', /claude-code:web-app/);
+  await page.keys('Escape');
+  await page.says('[data-decision]', /Denied/);
+});
+
+test('an exported session can be checked by anybody', guarded, async ({ page, p, given: g }) => {
+  await g.step('steps/sessionStart', {});
+  await g.prompt('Hello.');
+  await g.end();
+  await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
+  await page.says('main', /sealed at its end/);
+  const [file] = await Promise.all([p.waitForEvent('download'), p.click('text=Export')]);
+  await page.says('main', /deskbell verify --acs deskbell-acs-[0-9a-f-]+\.jsonl/);
+  const lines = readFileSync(await file.path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l));
+  assert.equal(lines[0].deskbell, 'acs-session');
+  assert.equal(lines.length, 5);
+  for (const l of lines.slice(1)) assert.equal(hashOf(l.params), l.entry.request_hash, `step ${l.seq}`);
+});
+
+test('unsigned requests are told, with what to do', guarded, async ({ page, given: g }) => {
+  const m = g.request('steps/toolCallRequest', { tool: { name: 'Bash' }, arguments: {} });
+  assert.equal((await g.post(m)).error.code, -32004);
+  await page.keys('g', 'g');
+  await page.says('main', /sends unsigned requests[\s\S]*deskbell acs setup claude-code/);
+});
+
+test('nothing to guard yet: the one next step', async ({ page }) => {
+  await page.keys('g', 'g');
+  await page.says('main', /No agent asks here for leave yet[\s\S]*deskbell acs setup claude-code/);
+});
+
+test('a long session is light, and goes on while it is looked at', { ...guarded, timeout: 120_000, settings: { 'rate_limit.requests_per_minute': 10_000_000 } }, async ({ page, p, given: g }) => {
+  const many = Number(process.env.DESKBELL_STEPS ?? 2000);
+  let left = many;
+  await Promise.all(Array.from({ length: 8 }, async () => { while (left-- > 0) await g.result('Bash'); }));
+  const began = Date.now();
+  await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
+  await page.says('main', new RegExp(`verified, ${many.toLocaleString('en-US')} steps`));
+  await page.says('.step .n', new RegExp(`^${many}$`));
+  figure(`a session of ${many} steps, to its end: ${Date.now() - began} ms`);
+  assert.ok(await p.locator('.step').count() < 80, 'too many steps are in the page');
+  await g.result('Read');
+  await page.says('.step .n', new RegExp(`^${many + 1}$`));
+  await p.evaluate(() => { document.querySelector('[aria-label="Steps"]').scrollTop = 0; });
+  await page.says('.step .n', /^1$/);
+  await p.evaluate(() => { const e = document.querySelector('[aria-label="Steps"]'); e.scrollTop = e.scrollHeight / 2; });
+  await page.says('.step .n', new RegExp(`^${Math.floor(many / 2)}$`));
+  await g.result('Read'); // what comes moves nothing that is read
+  const place = () => p.evaluate(() => document.querySelector('[aria-label="Steps"]').scrollTop);
+  const at = await place();
+  await page.says('main', new RegExp(`verified, ${(many + 2).toLocaleString('en-US')} steps`));
+  assert.equal(await place(), at);
+});

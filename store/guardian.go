@@ -1,0 +1,266 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
+	"deskbell/backend/inbox"
+)
+
+// Guarded is the store's side of the guardian: a type of its own, because sessions are also the mailbox's word.
+type Guarded struct{ s *Store }
+
+var _ guardian.Store = Guarded{}
+
+// Guarded returns the store of guarded sessions.
+func (s *Store) Guarded() Guarded { return Guarded{s} }
+
+const guardedColumns = `protocol, id, agent, agent_id, platform, folder, key_id, hello, terms, opened_at, last_seen, sealed_at, head, steps`
+
+func scanGuarded(row scanner) (guardian.Session, error) {
+	var g guardian.Session
+	var opened, seen, sealed int64
+	err := row.Scan(&g.Protocol, &g.ID, &g.Agent, &g.AgentID, &g.Platform, &g.Folder, &g.KeyID, &g.Hello, &g.Terms, &opened, &seen, &sealed, &g.Head, &g.Steps)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = guardian.ErrUnknownSession
+	}
+	g.OpenedAt, g.LastSeen, g.SealedAt = at(opened), at(seen), at(sealed)
+	return g, err
+}
+
+func (t *tx) guarded(protocol, id string) (guardian.Session, error) {
+	return scanGuarded(t.row(`SELECT `+guardedColumns+` FROM guarded WHERE protocol = ? AND id = ?`, protocol, id))
+}
+
+// Negotiate implements guardian.Store.
+func (g Guarded) Negotiate(ctx context.Context, n guardian.Session, request, nonce string, when time.Time) (guardian.Session, error) {
+	negotiated := false
+	stored := n
+	err := g.s.do(ctx, func(t *tx) error {
+		had, err := t.guarded(n.Protocol, n.ID)
+		switch {
+		case err == nil:
+			negotiated, stored = true, had
+		case errors.Is(err, guardian.ErrUnknownSession):
+			if err := t.exec(`INSERT INTO guarded (`+guardedColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,0,'',0)`,
+				n.Protocol, n.ID, n.Agent, n.AgentID, n.Platform, n.Folder, n.KeyID, blob(n.Hello), blob(n.Terms), ms(n.OpenedAt), ms(when)); err != nil {
+				return err
+			}
+			if stored, err = t.guarded(n.Protocol, n.ID); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+		return t.use(n.Protocol, n.ID, request, nonce, when)
+	})
+	if err == nil && negotiated {
+		err = guardian.ErrNegotiated
+	}
+	return stored, err
+}
+
+// blob is b as a column holds it that is never NULL.
+func blob(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// use uses up a request and its nonce in a session that exists, and says that the session was seen.
+func (t *tx) use(protocol, session, request, nonce string, when time.Time) error {
+	ids := []string{request}
+	if nonce != "" {
+		ids = append(ids, "nonce:"+nonce)
+	}
+	for _, id := range ids {
+		n, err := t.run(`INSERT INTO used (protocol, session, id, at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING`, protocol, session, id, ms(when))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return guardian.ErrUsed
+		}
+	}
+	n, err := t.run(`UPDATE guarded SET last_seen = max(last_seen, ?) WHERE protocol = ? AND id = ?`, ms(when), protocol, session)
+	if err == nil && n == 0 {
+		err = guardian.ErrUnknownSession
+	}
+	return err
+}
+
+// Use implements guardian.Store.
+func (g Guarded) Use(ctx context.Context, protocol, session, request, nonce string, when time.Time) error {
+	return g.s.do(ctx, func(t *tx) error { return t.use(protocol, session, request, nonce, when) })
+}
+
+// Session implements guardian.Store.
+func (g Guarded) Session(ctx context.Context, protocol, id string) (guardian.Session, error) {
+	st, err := g.s.stmt(ctx, `SELECT `+guardedColumns+` FROM guarded WHERE protocol = ? AND id = ?`)
+	if err != nil {
+		return guardian.Session{}, err
+	}
+	return scanGuarded(st.QueryRowContext(ctx, protocol, id))
+}
+
+// Sessions implements guardian.Store.
+func (g Guarded) Sessions(ctx context.Context, limit int, cursor string) (page []guardian.Session, next string, err error) {
+	seen, protocol, id := int64(1)<<62, "", ""
+	if cursor != "" {
+		if seen, protocol, id, err = readGuardedCursor(cursor); err != nil {
+			return nil, "", err
+		}
+	}
+	rows, err := g.s.query(ctx, `SELECT `+guardedColumns+` FROM guarded WHERE (last_seen, protocol, id) < (?,?,?) ORDER BY last_seen DESC, protocol DESC, id DESC LIMIT ?`,
+		seen, protocol, id, limit+1)
+	if page, err = all(rows, err, scanGuarded); err != nil || len(page) <= limit {
+		return page, "", err
+	}
+	page = page[:limit]
+	last := page[limit-1]
+	return page, fmt.Sprintf("%d/%s/%s", ms(last.LastSeen), last.Protocol, last.ID), nil
+}
+
+func readGuardedCursor(cursor string) (seen int64, protocol, id string, err error) {
+	parts := strings.SplitN(cursor, "/", 3)
+	if len(parts) == 3 {
+		if seen, err = strconv.ParseInt(parts[0], 10, 64); err == nil {
+			return seen, parts[1], parts[2], nil
+		}
+	}
+	return 0, "", "", inbox.ErrBadCursor
+}
+
+// Append implements guardian.Store.
+func (g Guarded) Append(ctx context.Context, protocol, session string, seal bool, link func(head string, seq int) (guardian.Step, error)) (guardian.Step, error) {
+	var step guardian.Step
+	err := g.s.do(ctx, func(t *tx) error {
+		had, err := t.guarded(protocol, session)
+		if err != nil {
+			return err
+		}
+		if !had.SealedAt.IsZero() {
+			return guardian.ErrSealed
+		}
+		if step, err = link(had.Head, had.Steps+1); err != nil {
+			return err
+		}
+		step.Seq = had.Steps + 1
+		codes, err := json.Marshal(append([]string{}, step.Codes...))
+		if err != nil {
+			return err
+		}
+		if err := t.exec(`INSERT INTO steps (protocol, session, seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, answer, params)
+			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, protocol, session, step.Seq, step.Request, step.Method, step.Turn, ms(step.At), step.SentAt,
+			step.RequestHash, step.Hash, step.Summary, string(step.Verdict), string(codes), ms(step.DecidedAt), step.Answer, blob(step.Params)); err != nil {
+			return err
+		}
+		sealed := int64(0)
+		if seal {
+			sealed = ms(step.At)
+		}
+		return t.exec(`UPDATE guarded SET head = ?, steps = ?, sealed_at = ?, last_seen = max(last_seen, ?) WHERE protocol = ? AND id = ?`,
+			step.Hash, step.Seq, sealed, ms(step.At), protocol, session)
+	})
+	return step, err
+}
+
+// Answer implements guardian.Store.
+func (g Guarded) Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, when time.Time, answer []byte) error {
+	text, err := json.Marshal(append([]string{}, codes...))
+	if err != nil {
+		return err
+	}
+	return g.s.do(ctx, func(t *tx) error {
+		n, err := t.run(`UPDATE steps SET verdict = ?, codes = ?, decided_at = ?, answer = ? WHERE protocol = ? AND session = ? AND seq = ? AND answer IS NULL`,
+			string(verdict), string(text), ms(when), blob(answer), protocol, session, seq)
+		if err == nil && n == 0 {
+			err = guardian.ErrAnswered
+		}
+		return err
+	})
+}
+
+const (
+	stepColumns = `seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, answer, params`
+	// briefSteps is the same without what was sent and answered.
+	briefSteps = `seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, NULL, x''`
+)
+
+func scanStep(row scanner) (guardian.Step, error) {
+	var st guardian.Step
+	var when, decided int64
+	var codes []byte
+	if err := row.Scan(&st.Seq, &st.Request, &st.Method, &st.Turn, &when, &st.SentAt, &st.RequestHash, &st.Hash, &st.Summary, &st.Verdict, &codes, &decided, &st.Answer, &st.Params); err != nil {
+		return st, err
+	}
+	st.At, st.DecidedAt = at(when), at(decided)
+	if err := json.Unmarshal(codes, &st.Codes); err != nil {
+		return st, fmt.Errorf("stored step %d: %w", st.Seq, err)
+	}
+	return st, nil
+}
+
+// Steps implements guardian.Store.
+func (g Guarded) Steps(ctx context.Context, protocol, session string, after int, fn func(guardian.Step) error) error {
+	rows, err := g.s.query(ctx, `SELECT `+stepColumns+` FROM steps WHERE protocol = ? AND session = ? AND seq > ? ORDER BY seq`, protocol, session, after)
+	var failed error
+	err = each(rows, err, scanStep, func(st guardian.Step) bool {
+		failed = fn(st)
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Recent implements guardian.Store.
+func (g Guarded) Recent(ctx context.Context, protocol, session string, n int) ([]guardian.Step, error) {
+	rows, err := g.s.query(ctx, `SELECT * FROM (SELECT `+briefSteps+` FROM steps WHERE protocol = ? AND session = ? ORDER BY seq DESC LIMIT ?) ORDER BY seq`, protocol, session, n)
+	return all(rows, err, scanStep)
+}
+
+// Purge implements guardian.Store.
+func (g Guarded) Purge(ctx context.Context, before, used time.Time) error {
+	for {
+		var n int64
+		err := g.s.do(ctx, func(t *tx) (err error) {
+			n, err = t.purgeGuarded(before, used)
+			return err
+		})
+		if err != nil || n < purgeAtOnce {
+			return err
+		}
+	}
+}
+
+// purgeAtOnce bounds how long a purge keeps other writers waiting.
+const purgeAtOnce = 500
+
+// purgeGuarded forgets some of what is over and says how many rows went; fewer than purgeAtOnce: all of it has gone.
+func (t *tx) purgeGuarded(before, used time.Time) (int64, error) {
+	total := int64(0)
+	for _, q := range []string{
+		`DELETE FROM steps WHERE n IN (SELECT steps.n FROM guarded JOIN steps ON steps.protocol = guarded.protocol AND steps.session = guarded.id WHERE last_seen < ?1 LIMIT ?2)`,
+		`DELETE FROM guarded WHERE (protocol, id) IN (SELECT protocol, id FROM guarded WHERE last_seen < ?1
+			AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.protocol = guarded.protocol AND steps.session = guarded.id) LIMIT ?2)`,
+	} {
+		n, err := t.run(q, ms(before), purgeAtOnce)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	n, err := t.run(`DELETE FROM used WHERE (protocol, session, id) IN (SELECT protocol, session, id FROM used WHERE at < ? LIMIT ?)`, ms(used), purgeAtOnce)
+	return total + n, err
+}
