@@ -185,14 +185,20 @@ var (
 
 // filter reads what a list is narrowed to. A word that no message has is refused, so that nobody takes the answer to a
 // mistake for there being none.
-func filter(q url.Values) (inbox.Filter, error) {
+func (b *Binding) filter(q url.Values) (inbox.Filter, error) {
+	protocols := slices.Sorted(maps.Keys(b.Inbox.Repliers))
+	for _, name := range protocol.Names() {
+		if !slices.Contains(protocols, name) {
+			protocols = append(protocols, name)
+		}
+	}
 	f := inbox.Filter{
 		State: q.Get("status"), Agent: q.Get("agent"), Protocol: q.Get("protocol"), Query: q.Get("q"), Cursor: q.Get("cursor"),
 	}
 	for _, word := range []struct {
 		name  string
 		known []string
-	}{{"status", statuses}, {"type", slices.Sorted(maps.Keys(kinds))}, {"protocol", protocol.Names()}} {
+	}{{"status", statuses}, {"type", slices.Sorted(maps.Keys(kinds))}, {"protocol", protocols}} {
 		if v := q.Get(word.name); v != "" && !slices.Contains(word.known, v) {
 			return f, protocol.Errorf(http.StatusBadRequest, "validation_error", word.name+" must be one of: "+strings.Join(word.known, ", "))
 		}
@@ -213,7 +219,7 @@ func filter(q url.Values) (inbox.Filter, error) {
 
 // list answers GET /v1/messages: all messages for the operator, an agent's own for an agent.
 func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	f, err := filter(r.URL.Query())
+	f, err := b.filter(r.URL.Query())
 	if err != nil {
 		return err
 	}
