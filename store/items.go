@@ -312,7 +312,7 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 		}
 	}
 	if ch.Hand != nil {
-		if err := t.hand(n, it, *ch.Hand); err != nil {
+		if err := t.hand(it, *ch.Hand); err != nil {
 			return it, err
 		}
 	}

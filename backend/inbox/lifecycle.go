@@ -107,10 +107,9 @@ func (it Item) Expire(outcomeID string) Change {
 
 // The actors of the hub itself. MA2H §6: an applied default is attested as the system's, never as a person's.
 const (
-	UndeliverableActor = "system:undeliverable"
-	AgentGoneActor     = "system:agent-gone"
-	DefaultActor       = "system:default_on_expire"
-	ExpiredActor       = "system:expired"
+	AgentGoneActor = "system:agent-gone"
+	DefaultActor   = "system:default_on_expire"
+	ExpiredActor   = "system:expired"
 )
 
 func (it Item) end(out Outcome, at time.Time) Change {

@@ -77,6 +77,4 @@ type Store interface {
 	// PurgeMail forgets directives, receipts and notices between agents that ended before the given time, some at once,
 	// and returns the notices.
 	PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error)
-	// EntryOf returns the message entry of an item; ErrNotFound.
-	EntryOf(ctx context.Context, itemID string) (Entry, error)
 }

@@ -197,8 +197,8 @@ func oneLine(row []byte) []byte {
 	return out
 }
 
-// receipt writes the object that tells a sender of a bounce (MA2H §8.7.1).
-func receipt(f mailbox.ReceiptFacts) []byte {
+// Receipt writes the object that tells a sender of a bounce (MA2H §8.7.1), for the mailbox.
+func Receipt(f mailbox.ReceiptFacts) []byte {
 	return wire.Compose([]wire.Member{
 		{Name: "ma2h_version", Value: wire.Quote(Version)},
 		{Name: "type", Value: wire.Quote("receipt")},
@@ -211,9 +211,6 @@ func receipt(f mailbox.ReceiptFacts) []byte {
 		{Name: "to", Value: wire.Quote(f.To)},
 	})
 }
-
-// Receipt is how this dialect writes receipts, for the mailbox.
-func Receipt(f mailbox.ReceiptFacts) []byte { return receipt(f) }
 
 // entryMembers are the members of a message that its addressee gets. Whatever else a sender wrote is unsigned and
 // would make a strict recipient refuse the whole entry.
