@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -139,6 +140,13 @@ func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, er
 			return it, nil, false, err
 		}
 	}
+	if new.For != nil {
+		a, err := t.Agent(it.Agent)
+		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
+			return it, nil, false, err
+		}
+		it.ForOperator = new.For(a.Policy.Inbox())
+	}
 	content, large, err := split(it.Content)
 	if err != nil {
 		return it, nil, false, fmt.Errorf("item: %w", err)
@@ -197,7 +205,7 @@ func (s *Store) Item(ctx context.Context, id string) (inbox.Item, error) {
 	}
 }
 
-// ItemByKey implements inbox.Store.
+// ItemByKey returns the item an idempotency key made, with its digest; inbox.ErrNotFound.
 func (s *Store) ItemByKey(ctx context.Context, protocol, agent, key string) (inbox.Item, []byte, error) {
 	var id string
 	var digest []byte

@@ -12,6 +12,8 @@ type New struct {
 	Key    string // idempotency key, scoped to (protocol, agent); empty: none
 	Digest []byte // what the key stands for
 	Entry  Entry
+	// For says whether the operator may decide it under the policy of its agent that holds as it is stored. nil: as Item has it.
+	For func(Policy) bool
 	// MaxOpen bounds the room that its agent's open items may take; 0: no bound.
 	MaxOpen int
 }
@@ -29,8 +31,6 @@ type Store interface {
 	Insert(ctx context.Context, n New) (it Item, digest []byte, fresh bool, err error)
 	// Item returns one item; ErrNotFound, or ErrGone with the agent it belonged to in Item.Agent.
 	Item(ctx context.Context, id string) (Item, error)
-	// ItemByKey returns the item an idempotency key made, with its digest; ErrNotFound.
-	ItemByKey(ctx context.Context, protocol, agent, key string) (Item, []byte, error)
 	// Apply runs fn on the stored item and writes the change it returns (item, history, owed push) atomically.
 	// A Change whose Entry is zero writes no history. When fn fails nothing is written and its error comes back.
 	Apply(ctx context.Context, id string, fn func(Item) (Change, error)) (Item, error)

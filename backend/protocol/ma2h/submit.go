@@ -1,7 +1,6 @@
 package ma2h
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -85,17 +84,10 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 	return it, err
 }
 
-// store writes an accepted message: to the person, or with its entry into another agent's mailbox.
+// store writes an accepted message: to the person, or with its entry into another agent's mailbox. A blind retry gets its
+// id back even when what it asks for could not be accepted any more (MA2H §8.1).
 func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time, unfit mailbox.Unfit) (inbox.Item, error) {
 	c := n.Item.Content
-	if c.To == "" && c.Session == "" {
-		if unfit != (mailbox.Unfit{}) {
-			// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
-			return b.replay(ctx, n, cmp.Or(unfit.Message, unfit.Callback))
-		}
-		it, _, err := b.Inbox.Submit(ctx, n)
-		return it, err
-	}
 	if c.To == "" {
 		return b.Mailbox.Submit(ctx, n, nil, unfit)
 	}
@@ -131,17 +123,6 @@ func Check(set *schemas.Set, raw []byte) error {
 	sender, _ := member(mustGet(raw, "agent"), "id")
 	_, _, err := parse(set, sender, raw)
 	return err
-}
-
-func (b *Binding) replay(ctx context.Context, n inbox.New, refused error) (inbox.Item, error) {
-	if n.Key == "" {
-		return inbox.Item{}, refused
-	}
-	it, err := b.Inbox.Replay(ctx, Name, n.Item.Agent, n.Key, n.Digest)
-	if errors.Is(err, inbox.ErrNotFound) {
-		return inbox.Item{}, refused
-	}
-	return it, err
 }
 
 func (b *Binding) checkCallback(ctx context.Context, e *envelope, cb *callback) error {
