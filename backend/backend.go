@@ -122,7 +122,8 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
-	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
+	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log,
+		RevokeAll: func(ctx context.Context, id string, audit fleet.Audit) error { return h.mailbox.Revoke(ctx, id, audit) }}
 	h.inbox = inbox.NewInbox(inbox.Config{
 		Store: h.store, Now: h.now, Operator: h.operator, Log: h.log,
 		Repliers:   map[string]inbox.Replier{},
@@ -137,6 +138,9 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
 		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
+		Seal: func(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
+			return h.ma2h.Seal(ctx, agent)
+		},
 		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	if err := h.guard(ctx); err != nil {

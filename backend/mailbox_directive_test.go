@@ -71,7 +71,7 @@ func TestDirectives(t *testing.T) {
 	h, c := openBox(t)
 	b := h.peerWith("team/b", signing.AlgEd25519)
 	said := msg{"body": "wait", "priority": "urgent", "tags": []string{"x"}, "context": []msg{{"kind": "text", "text": "t"}}, "sensitive": true,
-		"expires_at": stamp(noon.Add(time.Hour)), "from": "human:mallory", "id": "dir_mine", "created_at": "2001-01-01T00:00:00Z", "ma2h_version": "0.3", "note": "x"}
+		"expires_at": stamp(noon.Add(time.Hour)), "from": "human:mallory", "id": "dir_mine", "created_at": "2001-01-01T00:00:00Z", "ma2h_version": "0.3"}
 	r := h.tell("team/b", said).want(201)
 	if !strings.HasPrefix(r.get("id"), "dir_") || r.get("id") == "dir_mine" || r.get("from") != h.hub.operator().String() || r.get("to") != "agent:team/b" ||
 		r.get("ma2h_version") != "0.6" || r.get("created_at") != stamp(noon) || r.get("delivery") != `{"state":"queued"}` {

@@ -141,6 +141,16 @@ func (m *model) acknowledge() {
 	}
 }
 
+// giveUp ends the wait for a pull of an answer: it must not be handed out any more.
+func (m *model) giveUp(x *mMessage, at time.Time) {
+	x.track = "expired"
+	for _, e := range m.entries {
+		if e.m == x && e.kind == mailbox.Response && e.live {
+			e.due, e.live, e.state = at, false, "let go" // the hub lets go of it when it would be handed out
+		}
+	}
+}
+
 // retention ends what was kept long enough, as the hub does every minute.
 func (m *model) retention() {
 	if rapid.Bool().Draw(m.t, "a day later") {
@@ -161,18 +171,11 @@ func (m *model) retention() {
 			if !slices.Contains(ids, x.id) {
 				continue
 			}
-			if x.track != "" {
-				x.gone = true
-				m.entries = slices.DeleteFunc(m.entries, func(e *mEntry) bool { return e.m == x })
-				continue
+			if x.track == "" {
+				m.t.Fatalf("%s was forgotten before it was given up", x.id)
 			}
-			x.track = "expired"
-			for _, e := range m.entries {
-				if e.m == x && e.kind == mailbox.Response && e.live {
-					e.due = m.now().Add(-time.Millisecond) // it must not be handed out any more; the hub lets go of it when it would be
-					e.live, e.state = false, "let go"
-				}
-			}
+			x.gone = true
+			m.entries = slices.DeleteFunc(m.entries, func(e *mEntry) bool { return e.m == x })
 		}
 		if len(ids) == 0 {
 			break
@@ -182,11 +185,7 @@ func (m *model) retention() {
 		if x.gone || !x.terminal() {
 			continue
 		}
-		at, err := time.Parse(time.RFC3339Nano, x.resolved)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		if at.Before(before) && x.track == "" {
+		if x.ended(m.t).Before(before) && x.track == "" {
 			m.t.Fatalf("%s is kept beyond its retention", x.id)
 		}
 	}

@@ -55,6 +55,15 @@ type mMessage struct {
 	gone                     bool
 }
 
+// ended is when a message that has ended did.
+func (m *mMessage) ended(t *rapid.T) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, m.resolved)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
 func (m *mMessage) terminal() bool { return m.kind != "notify" && m.status != "open" }
 
 type mEntry struct {
@@ -151,6 +160,10 @@ func (m *model) settle() {
 					}
 					m.resolve(x, "expired", actor, x.expires)
 				})
+			}
+			if !x.gone && x.terminal() && x.track == "" {
+				at := x.ended(m.t).Add(modelKeep)
+				consider(at, func() { m.giveUp(x, at) })
 			}
 		}
 		for _, e := range m.entries {

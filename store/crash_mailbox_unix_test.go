@@ -53,6 +53,9 @@ func boxAt(s *Store, at time.Time) crashBox {
 		Limits: func() mailbox.Limits {
 			return mailbox.Limits{Visibility: time.Minute, Retention: 24 * time.Hour, Window: 90 * time.Second, MinTTL: time.Minute, MaxTTL: time.Hour, MaxLive: 16,
 				TerminalRetention: 24 * time.Hour, MaxBatch: 32, StreamHold: time.Minute, Depth: 100, InterAgent: true}
+		},
+		Seal: func(context.Context, string) (func(mailbox.Entry) ([]byte, error), error) {
+			return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
 		}})
 	return b
 }

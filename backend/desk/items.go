@@ -92,7 +92,8 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		Value      json.RawMessage `json:"value"`
 		Comment    string          `json:"comment"`
 		Checklist  *[]struct {
-			Done bool `json:"done"`
+			Text string `json:"text"` // as it was shown: not what goes back
+			Done bool   `json:"done"`
 		} `json:"checklist"`
 		Edited json.RawMessage `json:"edited"`
 		Rule   *ruleBody       `json:"rule"`

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// budgets is each agent's rate of submits. The zero value is ready.
+// budgets is each agent's rate of one kind of request. The zero value is ready.
 type budgets struct {
 	mu      sync.Mutex
 	byAgent map[string]*budget

@@ -153,7 +153,7 @@ export interface AgentView {
   hosts_awaiting_approval: string[];
 }
 export interface AgentCredentials { agent_id: string; token: string; signing_secret: string; ed25519_public_key: string }
-export interface Pairing { id: string; agent_id: string; code: string; note?: Text; created_at: number; expires_at: number; state: 'pending' | 'approved' | 'refused' | 'expired' }
+export interface Pairing { id: string; agent_id: string; code: string; note?: Text; created_at: number; expires_at: number; state: 'pending' | 'approved' | 'refused' | 'expired'; enrolled?: boolean }
 
 export interface ApiError { error: { code: string; message: string; details?: { pointer: string; message: string }[] } }
 
