@@ -42,10 +42,10 @@ func value(v any) json.RawMessage {
 func TestLifecycleIsExactlyTheTable(t *testing.T) {
 	kinds := []Kind{Question, Task, Notice}
 	states := []State{Open, Answered, Declined, Cancelled, Expired, Completed, Dismissed, Delivered, Queued, Bounced, Acknowledged}
-	verbs := []Verb{Answer, Decline, Cancel, Complete, Dismiss, Expire, Undeliver, "approve", ""}
+	verbs := []Verb{Answer, Decline, Cancel, Complete, Dismiss, Expire, Undeliver, Leave, "approve", ""}
 	want := map[Kind]map[Verb]State{
-		Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired, Undeliver: Cancelled},
-		Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired, Undeliver: Dismissed},
+		Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired, Undeliver: Cancelled, Leave: Cancelled},
+		Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired, Undeliver: Dismissed, Leave: Dismissed},
 	}
 	actor := Actor{Kind: Human, ID: "alice"}
 	for _, k := range kinds { // what is tried is all there is

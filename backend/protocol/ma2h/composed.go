@@ -1,6 +1,7 @@
 package ma2h
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -52,10 +53,12 @@ func composed(it inbox.Item) []wire.Member {
 	c := it.Content
 	var agent, m members
 	agent.text("id", it.Agent)
-	agent.text("run_id", c.RunID)
-	agent.text("runtime", c.Runtime)
+	agent.text("run_id", runOf(it))
+	agent.text("runtime", cmp.Or(c.Runtime, "other"))
 	agent.text("project", c.Project)
+	m.text("ma2h_version", Version)
 	m.text("type", typeOf[it.Kind])
+	m.text("idempotency_key", it.ID)
 	m.text("created_at", inbox.FormatTime(it.ReceivedAt))
 	m.raw("agent", wire.Compose(agent))
 	m.text("title", it.Title)
@@ -84,6 +87,15 @@ func composed(it inbox.Item) []wire.Member {
 		m.raw("call", composedCall(*c.Call))
 	}
 	return m
+}
+
+// runOf names what of its agent's work an item belongs to: its run, its session, or itself.
+func runOf(it inbox.Item) string {
+	session := ""
+	if it.Content.Call != nil {
+		session = it.Content.Call.Session
+	}
+	return cmp.Or(it.Content.RunID, session, it.ID)
 }
 
 func composedContext(parts []inbox.Part) []json.RawMessage {
@@ -143,7 +155,9 @@ func composedCall(c inbox.Call) []byte {
 func composedResponse(it inbox.Item) []byte {
 	out := it.Outcome
 	var m members
+	m.text("ma2h_version", Version)
 	m.text("in_reply_to", it.ID)
+	m.raw("agent", wire.Compose([]wire.Member{{Name: "id", Value: wire.Quote(it.Agent)}, {Name: "run_id", Value: wire.Quote(runOf(it))}}))
 	m.text("resolution_id", out.ID)
 	m.text("resolution", string(out.State))
 	m.flag("defaulted", out.Defaulted)
