@@ -164,6 +164,7 @@ func TestACSRestartInMidSession(t *testing.T) {
 	h := openHouse(t)
 	a := h.started("codex")
 	h.rule(gate.Match{Tool: "Bash"}, gate.Allow)
+	h.rule(gate.Match{Protocol: "acs"}, gate.Deny) // nobody is asked here
 	first := a.signed(a.request("steps/toolCallRequest", bash("echo 1")))
 	one := a.post(first).allowedTo(t).Result.Chain
 	h.restart()

@@ -21,7 +21,7 @@ func TestAWaitSignsWithTheKeyOfItsEnd(t *testing.T) {
 	c.move(2 * time.Minute) // nobody is online any more
 	came := make(chan reply, 1)
 	go func() {
-		r, err := waiting.try(context.Background(), "GET", "/v1/inbox?wait=60", nil)
+		r, err := waiting.try(context.Background(), "GET", "/v1/inbox?wait=3", nil)
 		if err != nil {
 			t.Error(err)
 		}

@@ -259,6 +259,9 @@ func (m *Mailbox) Destination(ctx context.Context, sender, to string) (fleet.Pre
 		if errors.Is(err, fleet.ErrUnknownSession) {
 			return unknown, nil
 		}
+		if err == nil && m.forgotten(s) {
+			return unknown, nil
+		}
 		return s.Presence(l.Window, now), err
 	}
 	return m.Reachability(ctx, agent)
