@@ -11,6 +11,7 @@ import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
+import { inSight } from './sight';
 import type { Detail, Option } from './types';
 import { isBox, ui, type View } from './ui.svelte';
 import { after } from './windowing';
@@ -150,12 +151,24 @@ function chooseByKey(n: number): void {
   if (!shown()) return;
   if (!d || !reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
   if (!reader.ready) return;
-  if (d.action) {
-    if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
-    return;
-  }
   const option = choices(d)[n - 1];
+  if (!option && !d.action) return;
+  if (!seen(n, option ? `answer “${plain(option.label)}”` : 'tick it')) return;
   if (option) choose(d, option);
+  else if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
+}
+
+/** A key means only what the person sees: what is out of sight is brought into it first, and waits for the next press. */
+function seen(n: number, does: string): boolean {
+  const row = document.querySelectorAll('[data-decision] [data-choice]')[n - 1];
+  if (!row) {
+    if (drafts.of(inbox.selectedId ?? '').editor !== null) ui.hint('The choices are not shown while you write. Esc brings them back.');
+    return false;
+  }
+  if (inSight(row)) return true;
+  row.scrollIntoView({ block: 'nearest' });
+  ui.hint(`That was out of sight. Press ${n} again to ${does}.`);
+  return false;
 }
 
 /** In a narrow window the item may be behind the list: then nothing about it is decided by key. */

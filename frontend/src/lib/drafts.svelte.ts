@@ -1,5 +1,5 @@
 // What was half typed, kept per item while the person moves around and the item is refetched. In memory only.
-import { initial, type Field, type Raw } from './schemaform';
+import { initial, spoken, type Field, type Raw } from './schemaform';
 
 export type Editor = 'answer' | 'comment' | 'decline' | null;
 
@@ -28,7 +28,7 @@ export class Draft {
     const list = [{ label: '', text: this.answer }];
     for (const f of this.fields) {
       const v = this.values[f.key] ?? '';
-      if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: f.choices?.[Number(v)]?.label ?? v });
+      if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: v === '' ? '' : spoken(f, v) });
     }
     list.push({ label: 'Comment', text: this.comment });
     return list.filter((w) => w.text.trim() !== '');

@@ -25,7 +25,7 @@ test('a live session is shown with its lease, and closing it says what that lead
   await page.says('summary', /1 session ended lately/);
 });
 
-test('who may write to an agent is narrowed down and opened again', { hash: '#/agents/deploybot%2Fdev-team', before: ({ hub }) => hub.agent('friend') }, async ({ hub, agent, page, p }) => {
+test('who may write to an agent is narrowed down and opened again', { hash: '#/agents/deploybot%2Fdev-team', before: ({ hub }) => hub.agent('friend') }, async ({ hub, agent, p }) => {
   const policy = policyOf(hub, agent);
   const group = p.getByRole('radiogroup', { name: 'Which agents may write to it' });
   await group.getByText('Only these').click();
