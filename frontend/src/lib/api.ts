@@ -72,10 +72,17 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
   const refusal = json as (Partial<ApiError> & { item?: Detail }) | undefined;
   if (refusal?.error) {
     const { code, message, details } = refusal.error;
-    throw new Refused(response.status, code, message, details, refusal.item);
+    throw new Refused(response.status, code, inWords(message, details), details, refusal.item);
   }
   if (response.status >= 502 && response.status <= 504) throw new Unreachable('The hub does not answer.');
   throw new Refused(response.status, 'unknown', `The hub answered ${response.status} without a reason.`);
+}
+
+/** A refusal as a sentence for a person: programs need the pointer in front of it, people read on. */
+export function inWords(message: string, details: readonly { pointer: string }[] = []): string {
+  const pointer = details[0]?.pointer ?? '';
+  const said = pointer !== '' && message.startsWith(`${pointer}: `) ? message.slice(pointer.length + 2) : message;
+  return said.charAt(0).toUpperCase() + said.slice(1) + (/[.!?…]$/.test(said) ? '' : '.');
 }
 
 function parse(text: string): unknown {

@@ -22,6 +22,9 @@ class Desk {
   agentsRev = $state(0);
   settingsRev = $state(0);
 
+  /** Told which items changed. */
+  onItems: (ids: readonly string[]) => void = () => {};
+
   private close: (() => void) | null = null;
   private tries = 0;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
@@ -130,6 +133,7 @@ class Desk {
     if (topics.has('agents')) this.agentsRev++;
     if (topics.has('settings')) this.settingsRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
+    if (items.size > 0) this.onItems([...items]);
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
       const id = inbox.selectedId;
