@@ -181,7 +181,7 @@ test('of names that do not fit, the last ones are left out whole', { viewport: s
 });
 
 test('text is laid out as it was written: tables, tasks, directions, code', { viewport: small }, async ({ agent, page, p }) => {
-  const id = await agent.ask('Body?', { body: `| Name | Right | ${'Some column | '.repeat(12)}\n|---|---:|${'---|'.repeat(12)}\n| alphabeta | 1 | ${'longwordhere | '.repeat(12)}\n\n- [x] unit\n- plain\n\nEnglish.\n\nזהו טקסט.\n\n\`\`\`diff\n-old\n+new\n\`\`\`\n\n\`\`\`sh\nmake all\n\`\`\`\n\n\`\`\`\na\u202eb\n\`\`\`\n` });
+  const id = await agent.ask('Body?', { body: `| Name | Right | ${'Some column | '.repeat(12)}\n|---|---:|${'---|'.repeat(12)}\n| alphabeta | 1 | ${'longwordhere | '.repeat(12)}\n\n- [x] unit\n- plain\n\nEnglish.\n\nזהו טקסט.\n\n> ציטוט\n\n\`\`\`diff\n-old\n+new\n\`\`\`\n\n\`\`\`sh\nmake all\n\`\`\`\n\n\`\`\`\na\u202eb\n\`\`\`\n` });
   await page.row(id).waitFor();
   await page.open(id);
   await p.waitForSelector('.prose table[tabindex="0"]');
@@ -191,6 +191,7 @@ test('text is laid out as it was written: tables, tasks, directions, code', { vi
   assert.equal(await css('.prose li:has(.task-done)', 'listStyleType'), 'none');
   assert.equal(await css('.prose li:not(:has(.task-done))', 'listStyleType'), 'disc');
   assert.deepEqual(await p.evaluate(() => [...document.querySelectorAll('.prose > p')].map((e) => getComputedStyle(e).direction)), ['ltr', 'rtl']);
+  assert.equal(await css('.prose blockquote', 'direction'), 'rtl');
   const [line, block] = await p.evaluate(() => ['.prose .gd', '.prose .framed pre'].map((s) => document.querySelector(s).getBoundingClientRect().width));
   assert.ok(line > block - 4, `${line} of ${block}`);
   assert.equal(await p.locator('.prose pre').count(), 3);
@@ -425,4 +426,39 @@ test('j reaches what waits for approval in the fleet', { before: ({ hub }) => hu
   assert.match(await p.evaluate(() => document.activeElement.innerText), /asks for a credential/);
   await page.keys('j');
   assert.equal(await focus(p), 'deploybot/dev-team');
+});
+
+test('what is read and what is decided end at one edge', { viewport: { width: 1440, height: 900 } }, async ({ agent, page, p }) => {
+  const id = await agent.ask('Edges?', { body: 'long '.repeat(200), request: { permissions: { allow_edit: true } }, expires_at: new Date(Date.now() + 3e6).toISOString() });
+  await page.row(id).waitFor();
+  await page.open(id);
+  const edges = await p.evaluate(() => ['header .line', '.body', '[data-choice]', '.foot > p'].map((s) => Math.round(document.querySelector(`[data-item-pane] ${s}`).getBoundingClientRect().right)));
+  assert.equal(new Set(edges).size, 1, edges.join(' '));
+});
+
+test('a sensitive answer in one’s own words is masked', async ({ agent, page, p }) => {
+  const id = await agent.ask('Token?', { sensitive: true, request: { permissions: { allow_edit: true } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('w');
+  const mask = () => p.evaluate(() => getComputedStyle(document.querySelector('[data-decision] textarea')).webkitTextSecurity);
+  assert.equal(await mask(), 'disc');
+  await p.click('[data-decision] button[aria-label="Show"]');
+  assert.equal(await mask(), 'none');
+});
+
+test('a withdrawal is said once', async ({ agent, page }) => {
+  const id = await agent.ask('Once?');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await agent.cancel(id);
+  await page.says('[data-decision]', /Withdrawn by/);
+  assert.equal((await page.decision().innerText()).match(/Withdrawn/g).length, 1);
+});
+
+test('signing in fits a very small window', { page: false, refusals: [401] }, async ({ hub, p }) => {
+  await p.setViewportSize({ width: 450, height: 300 });
+  await p.goto(`${hub.url}/`);
+  await p.waitForSelector('h1');
+  assert.ok(await p.evaluate(() => { const m = document.querySelector('main'); m.scrollTop = 0; return document.querySelector('main svg').getBoundingClientRect().top >= 0; }));
 });
