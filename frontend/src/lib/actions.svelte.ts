@@ -180,8 +180,8 @@ export function choose(d: Detail, option: Option): void {
 
 function chooseByKey(n: number): void {
   const d = reader.detail;
-  if (!shown() || !d) return;
-  if (!reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
+  if (!shown()) return;
+  if (!d || !reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
   if (!reader.ready) return;
   const option = choices(d)[n - 1];
   if (!option && !d.action) return;

@@ -47,7 +47,7 @@ function whyNotDecide(id: CommandId, s: Scene): string | null {
   if (!s.selected) return s.rows > 0 ? 'Select a question first: j.' : '';
   if (!s.shown) return 'Open it first: Enter.';
   const d = s.detail;
-  if (!d) return '';
+  if (!d) return null; // still loading: the command itself says so
   if (d.kind === 'notice') return 'A notice expects no answer.';
   if (d.state !== 'open') return `It is ${over(d.state)} already: nothing can be decided any more.`;
   if (d.held_decision) return 'Your decision is about to go out. Take it back first.';

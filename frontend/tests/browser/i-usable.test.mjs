@@ -432,7 +432,7 @@ test('what is read and what is decided end at one edge', { viewport: { width: 14
   const id = await agent.ask('Edges?', { body: 'long '.repeat(200), request: { permissions: { allow_edit: true } }, expires_at: new Date(Date.now() + 3e6).toISOString() });
   await page.row(id).waitFor();
   await page.open(id);
-  const edges = await p.evaluate(() => ['header .line', '.body', '[data-choice]', '.foot > p'].map((s) => Math.round(document.querySelector(`[data-item-pane] ${s}`).getBoundingClientRect().right)));
+  const edges = await p.evaluate(() => ['header .line', '.body > *', '[data-choice]', '.foot > p'].map((s) => Math.round(document.querySelector(`[data-item-pane] ${s}`).getBoundingClientRect().right)));
   assert.equal(new Set(edges).size, 1, edges.join(' '));
 });
 
