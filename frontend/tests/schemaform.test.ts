@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { collect, fields, initial, serverProblems } from '../src/lib/schemaform';
+import { collect, fields, initial, serverProblems, spoken } from '../src/lib/schemaform';
 import type { JSONSchema } from '../src/lib/types';
 
 const one = (schema: JSONSchema, required = false) => fields({ type: 'object', properties: { x: schema }, required: required ? ['x'] : [] });
@@ -13,6 +13,7 @@ describe('fields', () => {
     [{ type: 'string' }, 'text'], [{ type: 'string', format: 'multiline' }, 'lines'], [{ type: 'string', maxLength: 2000 }, 'lines'],
     [{ type: 'number' }, 'number'], [{ type: ['integer', 'null'] }, 'integer'], [{ type: 'boolean' }, 'boolean'], [{ enum: ['a', 1] }, 'choice'],
     [{ const: 'yes' }, 'choice'], [{ oneOf: [{ const: 1, title: 'One' }] }, 'choice'], [{ type: 'array', items: { type: 'string' } }, 'list'],
+    [{ type: 'array', items: { type: 'string', enum: ['a', 'b'] } }, 'many'], [{ type: 'array', items: { oneOf: [{ const: 1 }] } }, 'many'],
     [{ type: 'array', items: { type: 'number' } }, 'json'], [{ type: 'object' }, 'json'], [{}, 'json'],
   ])('%j → %s', (schema, kind) => expect(one(schema)[0]?.kind).toBe(kind));
 
@@ -57,6 +58,34 @@ describe('collect', () => {
     [{ type: 'object' }, '{', /JSON/], [{ type: 'object' }, '[]', /object/], [{ type: 'array', items: { type: 'string' }, minItems: 2 }, 'a', /At least 2/],
     [{ type: 'array', items: { type: 'string', maxLength: 1 } }, 'a\nbb', /Line 2/], [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, 'a\na', /twice/],
   ])('%j refuses %s', (schema, text, why) => expect((read(schema, text) as { problem: string }).problem).toMatch(why));
+});
+
+describe('several of a few', () => {
+  const days: JSONSchema = { type: 'array', items: { type: 'string', enum: ['mon', 'tue', 'wed'] }, uniqueItems: true };
+  it('starts from the defaults that there are', () => {
+    expect(initial(one({ ...days, default: ['wed', 'sun', 'mon', 'mon'] }))).toEqual({ x: '0,2' });
+    expect(initial(one({ ...days, items: { type: 'string', enum: ['only'] } }))).toEqual({ x: '' });
+  });
+  it('reads the values in their order', () => expect(read(days, '0,2')).toEqual({ x: ['mon', 'wed'] }));
+  it('keeps to its bounds', () => {
+    expect(read({ ...days, minItems: 2 }, '1')).toEqual({ problem: 'Choose at least 2.' });
+    expect(read({ ...days, maxItems: 1 }, '0,1')).toEqual({ problem: 'Choose only one.' });
+    expect(read({ ...days, maxItems: 2 }, '0,1,2')).toEqual({ problem: 'Choose at most 2; these are 3.' });
+  });
+  it('may be empty where that is said, or where it is optional', () => {
+    expect(read(days, '')).toEqual({});
+    expect(read(days, '', true)).toEqual({ problem: 'Choose at least one.' });
+    expect(read({ ...days, minItems: 3 }, '', true)).toEqual({ problem: 'Choose at least 3.' });
+    expect(read({ ...days, minItems: 0 }, '', true)).toEqual({ x: [] });
+  });
+  it.each<[JSONSchema, string]>([
+    [{ ...days, minItems: 1, maxItems: 2 }, 'choose 1 to 2'], [{ ...days, maxItems: 2 }, 'choose at most 2'], [{ ...days, minItems: 2, maxItems: 2 }, 'choose 2'],
+    [{ type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 3 }, 'one per line, 1 to 3'], [{ type: 'array', items: { type: 'string' }, minItems: 2 }, 'one per line, at least 2'],
+  ])('%j says %s', (schema, hint) => expect(one(schema)[0]?.hint).toBe(hint));
+  it('is spoken as its labels', () => {
+    const [f] = one({ ...days, items: { oneOf: [{ const: 'a', title: 'Alpha' }, { const: 'b', title: 'Beta' }] } });
+    expect(f && spoken(f, '0,1')).toBe('Alpha, Beta');
+  });
 });
 
 it('maps the hub’s pointers to fields', () => {

@@ -1,5 +1,5 @@
 // What was half typed, kept per item while the person moves around and the item is refetched. In memory only.
-import { initial, type Field, type Raw } from './schemaform';
+import { initial, spoken, type Field, type Raw } from './schemaform';
 
 /** `arguments`: a call is being edited; `review`: its changes are looked at before they are sent. */
 export type Editor = 'answer' | 'comment' | 'decline' | 'arguments' | 'review' | null;
@@ -31,7 +31,7 @@ export class Draft {
     const list = [{ label: '', text: this.answer }];
     for (const f of this.fields) {
       const v = this.values[f.key] ?? '';
-      if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: f.choices?.[Number(v)]?.label ?? v });
+      if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: v === '' ? '' : spoken(f, v) });
     }
     for (const [name, text] of Object.entries(this.args)) list.push({ label: name, text });
     list.push({ label: 'Comment', text: this.comment });

@@ -1,13 +1,14 @@
 // From the JSON Schema of an input ask to the fields of a form, and from what was typed to the value that is sent.
 import type { JSONSchema } from './types';
 
-export type FieldKind = 'text' | 'lines' | 'number' | 'integer' | 'boolean' | 'choice' | 'list' | 'json';
+export type FieldKind = 'text' | 'lines' | 'number' | 'integer' | 'boolean' | 'choice' | 'many' | 'list' | 'json';
 export interface Field {
   key: string; label: string; description?: string; kind: FieldKind; required: boolean; sensitive: boolean;
   choices?: { label: string; value: unknown }[];
   hint?: string; schema: JSONSchema;
 }
-/** What the controls hold: text for everything but yes/no ("" is not answered) and choices (the index as text). */
+/** What the controls hold: text for everything but yes/no ("" is not answered), a choice (its index as text) and several
+ *  choices (their indices, a comma between them). */
 export type Raw = Record<string, string>;
 export type Problems = Record<string, string>;
 
@@ -55,7 +56,9 @@ function kindOf(s: JSONSchema): FieldKind {
     case 'boolean': return 'boolean';
     case 'integer': return 'integer';
     case 'number': return 'number';
-    case 'array': return s.items && (typeOf(s.items) ?? 'string') === 'string' && !choicesOf(s.items) ? 'list' : 'json';
+    case 'array':
+      if (s.items && choicesOf(s.items)) return 'many';
+      return s.items && (typeOf(s.items) ?? 'string') === 'string' ? 'list' : 'json';
     case 'string': {
       const many = ['multiline', 'textarea', 'markdown'].includes(s.format ?? '') || (s.maxLength ?? 0) > 200
         || (typeof s['contentMediaType'] === 'string' && s['contentMediaType'].startsWith('text/'));
@@ -63,6 +66,18 @@ function kindOf(s: JSONSchema): FieldKind {
     }
     default: return 'json';
   }
+}
+
+const itemsOf = (s: JSONSchema): { min: number; max: number } => ({
+  min: typeof s['minItems'] === 'number' ? s['minItems'] : 0, max: typeof s['maxItems'] === 'number' ? s['maxItems'] : Infinity,
+});
+
+function boundsOf(s: JSONSchema, verb: string): string[] {
+  const { min, max } = itemsOf(s);
+  if (min > 0 && max === min) return [`${verb}${min}`];
+  if (min > 0 && max < Infinity) return [`${verb}${min} to ${max}`];
+  if (min > 0) return [`${verb}at least ${min}`];
+  return max < Infinity ? [`${verb}at most ${max}`] : [];
 }
 
 function hintOf(s: JSONSchema, kind: FieldKind): string | undefined {
@@ -77,6 +92,7 @@ function hintOf(s: JSONSchema, kind: FieldKind): string | undefined {
   }
   if (kind === 'text' && s.format && formatHints[s.format]) hints.push(`e.g. ${formatHints[s.format]}`);
   if (kind === 'list') hints.push('one per line');
+  if (kind === 'list' || kind === 'many') hints.push(...boundsOf(s, kind === 'many' ? 'choose ' : ''));
   if (kind === 'json') hints.push('JSON');
   if ((kind === 'text' || kind === 'lines') && s.maxLength !== undefined) hints.push(`at most ${s.maxLength} characters`);
   return hints.length ? hints.join(', ') : undefined;
@@ -90,7 +106,7 @@ export function fields(schema: JSONSchema | undefined): Field[] {
       key, kind, schema: s, required: required.has(key), label: s.title ?? key, sensitive: s['x-ma2h-sensitive'] === true,
     };
     if (s.description) field.description = s.description;
-    const choices = choicesOf(s);
+    const choices = choicesOf(s) ?? (kind === 'many' && s.items ? choicesOf(s.items) : undefined);
     if (choices) field.choices = choices;
     const hint = hintOf(s, kind);
     if (hint) field.hint = hint;
@@ -105,14 +121,17 @@ export function initial(fs: readonly Field[]): Raw {
   return raw;
 }
 
+const indexOf = (f: Field, value: unknown): number => f.choices?.findIndex((c) => JSON.stringify(c.value) === JSON.stringify(value)) ?? -1;
+
 function initialOf(f: Field): string {
   const d = f.schema.default;
-  if (d === undefined || d === null) return f.choices?.length === 1 ? '0' : '';
+  if (d === undefined || d === null) return f.kind === 'choice' && f.choices?.length === 1 ? '0' : '';
   switch (f.kind) {
     case 'choice': {
-      const at = f.choices?.findIndex((c) => JSON.stringify(c.value) === JSON.stringify(d)) ?? -1;
+      const at = indexOf(f, d);
       return at < 0 ? '' : String(at);
     }
+    case 'many': return Array.isArray(d) ? [...new Set(d.map((v) => indexOf(f, v)))].filter((at) => at >= 0).sort((a, b) => a - b).join(',') : '';
     case 'list': return Array.isArray(d) ? d.join('\n') : '';
     case 'json': return JSON.stringify(d, null, 2);
     default: return String(d);
@@ -126,7 +145,10 @@ export function collect(fs: readonly Field[], raw: Raw): { value: Record<string,
   for (const f of fs) {
     const text = raw[f.key] ?? '';
     if (text === '' || (f.kind !== 'text' && f.kind !== 'lines' && text.trim() === '')) {
-      if (f.required) problems[f.key] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
+      // a list that may be empty by its own words says "none of them" by being empty
+      if (f.required && f.kind === 'many' && f.schema['minItems'] === 0) value[f.key] = [];
+      else if (f.required && f.kind === 'many') problems[f.key] = atLeast(Math.max(1, itemsOf(f.schema).min));
+      else if (f.required) problems[f.key] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
       continue;
     }
     const read = readField(f, text);
@@ -143,6 +165,7 @@ function readField(f: Field, text: string): Read {
     case 'boolean': return { value: text === 'true' };
     case 'choice': return { value: f.choices?.[Number(text)]?.value };
     case 'number': case 'integer': return readNumber(f, text.trim());
+    case 'many': return readMany(f, text);
     case 'list': return readList(f.schema, text);
     case 'json': return readJSON(f.schema, text);
     default: return readText(f.schema, text);
@@ -176,12 +199,21 @@ function readText(s: JSONSchema, text: string): Read {
   return { value: text };
 }
 
+const atLeast = (n: number): string => `Choose at least ${n === 1 ? 'one' : n}.`;
+
+function readMany(f: Field, text: string): Read {
+  const picked = text.split(',').map(Number);
+  const { min, max } = itemsOf(f.schema);
+  if (picked.length < min) return { problem: atLeast(min) };
+  if (picked.length > max) return { problem: max === 1 ? 'Choose only one.' : `Choose at most ${max}; these are ${picked.length}.` };
+  return { value: picked.map((at) => f.choices?.[at]?.value) };
+}
+
 function readList(s: JSONSchema, text: string): Read {
   const lines = text.split('\n').map((l) => l.trim()).filter((l) => l !== '');
-  const min = s['minItems'];
-  const max = s['maxItems'];
-  if (typeof min === 'number' && lines.length < min) return { problem: `At least ${min} lines.` };
-  if (typeof max === 'number' && lines.length > max) return { problem: `At most ${max} lines.` };
+  const { min, max } = itemsOf(s);
+  if (lines.length < min) return { problem: `At least ${min} ${min === 1 ? 'line' : 'lines'}.` };
+  if (lines.length > max) return { problem: `At most ${max} ${max === 1 ? 'line' : 'lines'}.` };
   if (s['uniqueItems'] === true && new Set(lines).size < lines.length) return { problem: 'No line twice.' };
   for (const [i, line] of lines.entries()) {
     const read = s.items ? readText(s.items, line) : { value: line };
@@ -201,6 +233,12 @@ function readJSON(s: JSONSchema, text: string): Read {
   if (type === 'object' && (typeof value !== 'object' || value === null || Array.isArray(value))) return { problem: 'Write an object: { … }' };
   if (type === 'array' && !Array.isArray(value)) return { problem: 'Write an array: [ … ]' };
   return { value };
+}
+
+/** What a control holds, as the person sees it. */
+export function spoken(f: Field, text: string): string {
+  if (f.kind !== 'choice' && f.kind !== 'many') return text;
+  return text.split(',').map((at) => f.choices?.[Number(at)]?.label ?? at).join(', ');
 }
 
 /** Which field each of the hub's pointers ("/value/port") means; '' is the form as a whole. */

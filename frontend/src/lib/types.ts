@@ -23,8 +23,8 @@ export interface Row {
   checklist?: { done: number; total: number };
   /** The agent's request is being held open right now (long-poll or held call). */
   waiting_now: boolean;
-  /** Something about the answer's delivery needs the person: 'approval' | 'failed'. */
-  attention?: 'approval' | 'failed';
+  /** What the answer's delivery needs: the person's approval, a look at why it failed, or only time. */
+  attention?: 'approval' | 'failed' | 'retrying';
   /** A decision of the operator is kept back and will be committed then, unless it is taken back. */
   undo_until?: number;
   /** The agent's own request is kept open for the answer; at `expires_at` the hub itself says no. */
@@ -132,7 +132,10 @@ export interface FleetAgent extends AgentView {
 }
 
 export interface Directive {
-  id: string; to: string; title: Text; body_html?: string; created_at: number; expires_at?: number;
+  id: string; to: string; title: Text; body_html?: string;
+  /** As the person wrote it. */
+  written: { title: string; body?: string; priority?: Priority; tags?: string[] };
+  created_at: number; expires_at?: number;
   state: MailboxState; prior?: 'queued' | 'delivered'; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 

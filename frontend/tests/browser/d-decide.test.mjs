@@ -244,7 +244,7 @@ test('what happens at the deadline is said before, and seen when it happens', as
   await page.says('[data-decision]', /If nobody answers by .*, the answer is Hold for review/);
   await page.says('[data-decision]', /0:0\d/);
   await page.says(`[data-id="${soon}"]`, /0:0\d/);
-  await page.says('[data-decision]', /Nobody answered in time. The agent gets Hold for review/);
+  await page.says('[data-decision]', /Expired at \d\d:\d\d: nobody answered, and the agent gets Hold for review/);
   assert.equal(await p.locator('[data-decision] li button').count(), 0);
   const a = await agent.answer(soon);
   assert.equal(a.value, 'hold');
@@ -358,7 +358,7 @@ test('a failing callback counts its attempts and can be retried now', async ({ h
   await page.row(id).waitFor();
   await page.open(id);
   await page.says('[data-decision]', /Attempt 2 of 8 to .* in \d|Callback delivered/);
-  const retry = p.locator('[data-decision] button:has-text("Retry now")');
+  const retry = p.locator('[data-decision] button:has-text("Send again now")');
   if (await retry.count()) await retry.click();
   await page.says('[data-decision]', /Callback delivered/);
   await to.end();
