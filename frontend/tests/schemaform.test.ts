@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { collect, fields, initial, serverProblems, spoken } from '../src/lib/schemaform';
+import { readJSON, writeJSON } from '../src/lib/exact';
 import type { JSONSchema } from '../src/lib/types';
 
 const one = (schema: JSONSchema, required = false) => fields({ type: 'object', properties: { x: schema }, required: required ? ['x'] : [] });
@@ -48,10 +49,10 @@ describe('collect', () => {
     [{ type: 'integer' }, '42', 42], [{ type: 'number' }, '-1.5e3', -1500], [{ type: 'boolean' }, 'false', false], [{ enum: ['a', 7, null] }, '1', 7],
     [{ type: 'array', items: { type: 'string' } }, ' a \n\nb', ['a', 'b']], [{ type: 'object' }, '{"a":[1]}', { a: [1] }], [{ type: 'string' }, ' kept ', ' kept '],
     [{ type: 'string', format: 'email' }, 'a@b.org', 'a@b.org'], [{ type: 'string', pattern: '^v\\d+$' }, 'v12', 'v12'], [{ type: 'string', pattern: '^v' }, 'left to the hub', 'left to the hub'],
-    [{ type: 'string', maxLength: 1 }, '𝒳', '𝒳'], [{ type: 'number', multipleOf: 0.1 }, '0.3', 0.3],
+    [{ type: 'string', maxLength: 1 }, '𝒳', '𝒳'], [{ type: 'number', multipleOf: 0.1 }, '0.3', 0.3], [{ type: 'number' }, '+007.50', 7.5], [{ type: 'number' }, '.5', 0.5], [{ type: 'integer' }, '-0012', -12], [{ type: 'integer' }, '1e3', 1000], [{ type: 'integer' }, '5.0', 5],
   ])('%j reads %s', (schema, text, want) => expect(read(schema, text)).toEqual({ x: want }));
   it.each<[JSONSchema, string, RegExp]>([
-    [{ type: 'integer' }, '4.5', /whole/], [{ type: 'number' }, 'four', /number/], [{ type: 'number' }, '0x10', /number/], [{ type: 'integer' }, '9007199254740993', /too large/],
+    [{ type: 'integer' }, '4.5', /whole/], [{ type: 'number' }, 'four', /number/], [{ type: 'number' }, '0x10', /number/], [{ type: 'integer' }, '1e400', /too large/], [{ type: 'number' }, '.', /number/], [{ type: 'number' }, '-', /number/], [{ type: 'number' }, 'e5', /number/],
     [{ type: 'integer', minimum: 1, maximum: 65535 }, '70000', /65535/], [{ type: 'number', exclusiveMinimum: 0 }, '0', /More than 0/], [{ type: 'number', multipleOf: 5 }, '7', /multiple/],
     [{ type: 'string', minLength: 4 }, 'abc', /At least 4/], [{ type: 'string', maxLength: 2 }, 'abc', /At most 2/],
     [{ type: 'string', format: 'date' }, '31.1.2026', /date/], [{ type: 'string', format: 'date-time' }, '2026-01-31', /moment/], [{ type: 'string', format: 'uri' }, 'example.org', /address/],
@@ -85,6 +86,38 @@ describe('several of a few', () => {
   it('is spoken as its labels', () => {
     const [f] = one({ ...days, items: { oneOf: [{ const: 'a', title: 'Alpha' }, { const: 'b', title: 'Beta' }] } });
     expect(f && spoken(f, '0,1')).toBe('Alpha, Beta');
+  });
+});
+
+describe('numbers beyond 2^53', () => {
+  const schema = (text: string) => readJSON(text) as JSONSchema;
+  it('are different choices', () => {
+    const [f] = one(schema('{"enum":[9007199254740993,9007199254740992],"default":9007199254740993}'));
+    expect(f?.choices?.map((c) => c.label)).toEqual(['9007199254740993', '9007199254740992']);
+    expect(f && initial([f])).toEqual({ x: '0' });
+    expect(writeJSON(f && collect([f], { x: '0' }).value)).toBe('{"x":9007199254740993}');
+    expect(one(schema('{"const":12345678901234567890}'))[0]?.choices?.[0]?.label).toBe('12345678901234567890');
+  });
+  it('are typed and sent with all digits', () => {
+    for (const [kind, text] of [['integer', '9007199254740993'], ['integer', '-123456789012345678901234567890'], ['number', '0.1234567890123456789']] as const) {
+      expect(writeJSON(read({ type: kind }, text))).toBe(`{"x":${text}}`);
+    }
+    expect(writeJSON(read({ type: 'object' }, '{"a":9007199254740993}'))).toBe('{"x":{"a":9007199254740993}}');
+    expect(read({ type: 'object' }, '9007199254740993')).toEqual({ problem: 'Write an object: { … }' });
+  });
+  it('are the defaults as they are written', () => {
+    expect(initial(one(schema('{"type":"integer","default":9007199254740993}')))).toEqual({ x: '9007199254740993' });
+    expect(initial(one(schema('{"type":"object","default":{"a":9007199254740993}}')))).toEqual({ x: '{\n  "a": 9007199254740993\n}' });
+  });
+  it('are bounds to the last digit', () => {
+    const s = schema('{"type":"integer","minimum":9007199254740993,"exclusiveMaximum":9007199254740997}');
+    expect(one(s)[0]?.hint).toBe('9007199254740993 to 9007199254740997, whole number');
+    expect(read(s, '9007199254740992')).toEqual({ problem: 'Not below 9007199254740993.' });
+    expect(read(s, '9007199254740997')).toEqual({ problem: 'Less than 9007199254740997.' });
+    expect(writeJSON(read(s, '9007199254740995'))).toBe('{"x":9007199254740995}');
+    expect(read(schema('{"type":"integer","multipleOf":9007199254740993}'), '9007199254740992')).toEqual({ problem: 'A multiple of 9007199254740993.' });
+    expect(writeJSON(read(schema('{"type":"integer","multipleOf":9007199254740993}'), '18014398509481986'))).toBe('{"x":18014398509481986}');
+    expect(read(schema('{"type":"string","maxLength":1e400}'), 'a')).toEqual({ x: 'a' });
   });
 });
 

@@ -1,4 +1,5 @@
 // From the JSON Schema of an input ask to the fields of a form, and from what was typed to the value that is sent.
+import { compare, exactNumber, isMultiple, isNumber, isWhole, readJSON, writeJSON, type Exact } from './exact';
 import type { JSONSchema } from './types';
 
 export type FieldKind = 'text' | 'lines' | 'number' | 'integer' | 'boolean' | 'choice' | 'many' | 'list' | 'json';
@@ -34,7 +35,7 @@ function typeOf(s: JSONSchema): string | undefined {
 }
 
 function show(value: unknown): string {
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : writeJSON(value);
 }
 
 function choicesOf(s: JSONSchema): Field['choices'] {
@@ -60,7 +61,7 @@ function kindOf(s: JSONSchema): FieldKind {
       if (s.items && choicesOf(s.items)) return 'many';
       return s.items && (typeOf(s.items) ?? 'string') === 'string' ? 'list' : 'json';
     case 'string': {
-      const many = ['multiline', 'textarea', 'markdown'].includes(s.format ?? '') || (s.maxLength ?? 0) > 200
+      const many = ['multiline', 'textarea', 'markdown'].includes(s.format ?? '') || bound(s.maxLength, 0) > 200
         || (typeof s['contentMediaType'] === 'string' && s['contentMediaType'].startsWith('text/'));
       return many ? 'lines' : 'text';
     }
@@ -68,9 +69,10 @@ function kindOf(s: JSONSchema): FieldKind {
   }
 }
 
-const itemsOf = (s: JSONSchema): { min: number; max: number } => ({
-  min: typeof s['minItems'] === 'number' ? s['minItems'] : 0, max: typeof s['maxItems'] === 'number' ? s['maxItems'] : Infinity,
-});
+/** A bound on how many; a number too long to count with is as good as the nearest one. */
+const bound = (n: Exact | undefined, none: number): number => (n === undefined ? none : Number(String(n)));
+const itemsOf = (s: JSONSchema): { min: number; max: number } => ({ min: bound(s.minItems, 0), max: bound(s.maxItems, Infinity) });
+const lengthOf = (s: JSONSchema): { min: number; max: number } => ({ min: bound(s.minLength, 0), max: bound(s.maxLength, Infinity) });
 
 function boundsOf(s: JSONSchema, verb: string): string[] {
   const { min, max } = itemsOf(s);
@@ -85,16 +87,16 @@ function hintOf(s: JSONSchema, kind: FieldKind): string | undefined {
   if (kind === 'number' || kind === 'integer') {
     const low = s.minimum ?? s.exclusiveMinimum;
     const high = s.maximum ?? s.exclusiveMaximum;
-    if (low !== undefined && high !== undefined) hints.push(`${low} to ${high}`);
-    else if (low !== undefined) hints.push(s.minimum !== undefined ? `${low} or more` : `more than ${low}`);
-    else if (high !== undefined) hints.push(s.maximum !== undefined ? `${high} or less` : `less than ${high}`);
+    if (low !== undefined && high !== undefined) hints.push(`${String(low)} to ${String(high)}`);
+    else if (low !== undefined) hints.push(s.minimum !== undefined ? `${String(low)} or more` : `more than ${String(low)}`);
+    else if (high !== undefined) hints.push(s.maximum !== undefined ? `${String(high)} or less` : `less than ${String(high)}`);
     if (kind === 'integer') hints.push('whole number');
   }
   if (kind === 'text' && s.format && formatHints[s.format]) hints.push(`e.g. ${formatHints[s.format]}`);
   if (kind === 'list') hints.push('one per line');
   if (kind === 'list' || kind === 'many') hints.push(...boundsOf(s, kind === 'many' ? 'choose ' : ''));
   if (kind === 'json') hints.push('JSON');
-  if ((kind === 'text' || kind === 'lines') && s.maxLength !== undefined) hints.push(`at most ${s.maxLength} characters`);
+  if ((kind === 'text' || kind === 'lines') && s.maxLength !== undefined) hints.push(`at most ${String(s.maxLength)} characters`);
   return hints.length ? hints.join(', ') : undefined;
 }
 
@@ -121,7 +123,7 @@ export function initial(fs: readonly Field[]): Raw {
   return raw;
 }
 
-const indexOf = (f: Field, value: unknown): number => f.choices?.findIndex((c) => JSON.stringify(c.value) === JSON.stringify(value)) ?? -1;
+const indexOf = (f: Field, value: unknown): number => f.choices?.findIndex((c) => writeJSON(c.value) === writeJSON(value)) ?? -1;
 
 function initialOf(f: Field): string {
   const d = f.schema.default;
@@ -132,9 +134,9 @@ function initialOf(f: Field): string {
       return at < 0 ? '' : String(at);
     }
     case 'many': return Array.isArray(d) ? [...new Set(d.map((v) => indexOf(f, v)))].filter((at) => at >= 0).sort((a, b) => a - b).join(',') : '';
-    case 'list': return Array.isArray(d) ? d.join('\n') : '';
-    case 'json': return JSON.stringify(d, null, 2);
-    default: return String(d);
+    case 'list': return Array.isArray(d) ? d.map(show).join('\n') : '';
+    case 'json': return writeJSON(d, 2);
+    default: return show(d);
   }
 }
 
@@ -146,7 +148,7 @@ export function collect(fs: readonly Field[], raw: Raw): { value: Record<string,
     const text = raw[f.key] ?? '';
     if (text === '' || (f.kind !== 'text' && f.kind !== 'lines' && text.trim() === '')) {
       // a list that may be empty by its own words says "none of them" by being empty
-      if (f.required && f.kind === 'many' && f.schema['minItems'] === 0) value[f.key] = [];
+      if (f.required && f.kind === 'many' && f.schema.minItems === 0) value[f.key] = [];
       else if (f.required && f.kind === 'many') problems[f.key] = atLeast(Math.max(1, itemsOf(f.schema).min));
       else if (f.required) problems[f.key] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
       continue;
@@ -167,32 +169,40 @@ function readField(f: Field, text: string): Read {
     case 'number': case 'integer': return readNumber(f, text.trim());
     case 'many': return readMany(f, text);
     case 'list': return readList(f.schema, text);
-    case 'json': return readJSON(f.schema, text);
+    case 'json': return readValue(f.schema, text);
     default: return readText(f.schema, text);
   }
 }
 
+const NUMBER = /^([+-]?)0*(\d*)(?:\.(\d*))?(e[+-]?\d+)?$/i;
+
+/** What was typed as JSON spells a number, with all its digits; null when it is none. */
+function spelled(text: string): string | null {
+  const [, sign, whole = '', part = '', exponent = ''] = NUMBER.exec(text) ?? [];
+  if (sign === undefined || !/^[+-]?\.?\d/.test(text)) return null;
+  return `${sign === '-' ? '-' : ''}${whole || '0'}${part && `.${part}`}${exponent}`;
+}
+
 function readNumber(f: Field, text: string): Read {
   const s = f.schema;
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) return { problem: 'Write a number.' };
-  const n = Number(text);
-  if (f.kind === 'integer' && !Number.isInteger(n)) return { problem: 'Write a whole number.' };
-  if (!Number.isFinite(n) || (f.kind === 'integer' && !Number.isSafeInteger(n))) return { problem: 'This number is too large.' };
-  if (s.minimum !== undefined && n < s.minimum) return { problem: `Not below ${s.minimum}.` };
-  if (s.maximum !== undefined && n > s.maximum) return { problem: `Not above ${s.maximum}.` };
-  if (s.exclusiveMinimum !== undefined && n <= s.exclusiveMinimum) return { problem: `More than ${s.exclusiveMinimum}.` };
-  if (s.exclusiveMaximum !== undefined && n >= s.exclusiveMaximum) return { problem: `Less than ${s.exclusiveMaximum}.` };
-  if (s.multipleOf) {
-    const q = n / s.multipleOf;
-    if (Math.abs(q - Math.round(q)) > 1e-9) return { problem: `A multiple of ${s.multipleOf}.` };
-  }
+  const digits = spelled(text);
+  if (digits === null) return { problem: 'Write a number.' };
+  const n = exactNumber(digits);
+  if (!Number.isFinite(Number(digits))) return { problem: 'This number is too large.' };
+  if (f.kind === 'integer' && !isWhole(n)) return { problem: 'Write a whole number.' };
+  if (s.minimum !== undefined && compare(n, s.minimum) < 0) return { problem: `Not below ${String(s.minimum)}.` };
+  if (s.maximum !== undefined && compare(n, s.maximum) > 0) return { problem: `Not above ${String(s.maximum)}.` };
+  if (s.exclusiveMinimum !== undefined && compare(n, s.exclusiveMinimum) <= 0) return { problem: `More than ${String(s.exclusiveMinimum)}.` };
+  if (s.exclusiveMaximum !== undefined && compare(n, s.exclusiveMaximum) >= 0) return { problem: `Less than ${String(s.exclusiveMaximum)}.` };
+  if (s.multipleOf !== undefined && isMultiple(n, s.multipleOf) === false) return { problem: `A multiple of ${String(s.multipleOf)}.` };
   return { value: n };
 }
 
 function readText(s: JSONSchema, text: string): Read {
   const length = [...text].length;
-  if (s.minLength !== undefined && length < s.minLength) return { problem: `At least ${s.minLength} characters; these are ${length}.` };
-  if (s.maxLength !== undefined && length > s.maxLength) return { problem: `At most ${s.maxLength} characters; these are ${length}.` };
+  const { min, max } = lengthOf(s);
+  if (length < min) return { problem: `At least ${min} characters; these are ${length}.` };
+  if (length > max) return { problem: `At most ${max} characters; these are ${length}.` };
   // A pattern is left to the hub: an agent wrote it, and run here it could make the page stand still for ever.
   const check = s.format ? formatChecks[s.format] : undefined;
   if (check && !check.ok(text)) return { problem: check.say };
@@ -222,15 +232,15 @@ function readList(s: JSONSchema, text: string): Read {
   return { value: lines };
 }
 
-function readJSON(s: JSONSchema, text: string): Read {
+function readValue(s: JSONSchema, text: string): Read {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = readJSON(text);
   } catch {
     return { problem: 'This is not JSON yet.' };
   }
   const type = typeOf(s);
-  if (type === 'object' && (typeof value !== 'object' || value === null || Array.isArray(value))) return { problem: 'Write an object: { … }' };
+  if (type === 'object' && (typeof value !== 'object' || value === null || Array.isArray(value) || isNumber(value))) return { problem: 'Write an object: { … }' };
   if (type === 'array' && !Array.isArray(value)) return { problem: 'Write an array: [ … ]' };
   return { value };
 }

@@ -1,6 +1,7 @@
 // The shapes that the hub's private surface (/api, and the operator's part of /v1) answers with. backend/desk writes them.
 // Times are integer milliseconds since the epoch, 0 or absent when there is none.
 
+import type { Exact } from './exact';
 import type { ArgumentChange, CallView, RuleOffer } from './guardtypes';
 
 /** One stretch of untrusted text. `m` is set when the stretch must not be shown as it is (a control, bidirectional,
@@ -56,8 +57,8 @@ export interface JSONSchema {
   type?: string | string[]; title?: string; description?: string;
   properties?: Record<string, JSONSchema>; required?: string[];
   enum?: unknown[]; default?: unknown; format?: string; pattern?: string;
-  minLength?: number; maxLength?: number; minimum?: number; maximum?: number;
-  exclusiveMinimum?: number; exclusiveMaximum?: number; multipleOf?: number;
+  minLength?: Exact; maxLength?: Exact; minItems?: Exact; maxItems?: Exact; minimum?: Exact; maximum?: Exact;
+  exclusiveMinimum?: Exact; exclusiveMaximum?: Exact; multipleOf?: Exact;
   items?: JSONSchema; 'x-ma2h-sensitive'?: boolean; [k: string]: unknown;
 }
 

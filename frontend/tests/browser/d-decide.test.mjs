@@ -396,3 +396,26 @@ test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_s
   await hub.up();
   assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered', 10_000)).value, 'hold');
 });
+
+/** The stored text of a message, whose digits a reading of it would round. */
+const told = (hub, agent, id) => fetch(`${hub.url}/v1/messages/${id}`, { headers: { Authorization: `Bearer ${agent.token}` } }).then((r) => r.text());
+
+test('numbers beyond 2^53 are chosen and sent with all their digits', async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('How much?', { request: { mode: 'input', schema: { type: 'object', required: ['amount'], properties: {
+    amount: { enum: [9007199254740993n, 9007199254740992n] }, typed: { type: 'integer', minimum: 9007199254740993n }, kept: { type: 'integer', default: 9007199254740995n },
+  } } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  assert.deepEqual(await p.locator('[data-decision] .picks label').allInnerTexts(), ['9007199254740993', '9007199254740992']);
+  await p.click('[data-decision] .picks label:has-text("9007199254740993")');
+  await field(p, 'typed').fill('9007199254740992');
+  await p.click('text=Send the answer');
+  await page.says('[data-decision]', /Not below 9007199254740993/);
+  await field(p, 'typed').fill('9007199254740997');
+  await p.click('text=Send the answer');
+  await until('the answer', () => told(hub, agent, id), (t) => /"value":\s*\{/.test(t));
+  const value = /"value":\s*(\{[^}]*\})/.exec(await told(hub, agent, id))[1];
+  for (const [name, number] of [['amount', '9007199254740993'], ['typed', '9007199254740997'], ['kept', '9007199254740995']]) assert.match(value, new RegExp(`"${name}":\\s*${number}[,}]`));
+  await page.at(`#/done/${id}`);
+  await page.says('[data-decision]', /9007199254740993/);
+});
