@@ -5,8 +5,8 @@ import type { JSONSchema } from '../src/lib/types';
 
 const one = (schema: JSONSchema, required = false) => fields({ type: 'object', properties: { x: schema }, required: required ? ['x'] : [] });
 const read = (schema: JSONSchema, text: string, required = false) => {
-  const { value, problems } = collect(one(schema, required), { x: text });
-  return 'x' in problems ? { problem: problems['x'] } : value;
+  const { value, problems } = collect(one(schema, required), { '.x': text });
+  return '.x' in problems ? { problem: problems['.x'] } : value;
 };
 
 describe('fields', () => {
@@ -31,10 +31,10 @@ describe('initial', () => {
       s: { type: 'string', default: 'hi' }, n: { type: 'integer', default: 0 }, b: { type: 'boolean', default: false }, e: { enum: ['a', 'b'], default: 'b' },
       l: { type: 'array', items: { type: 'string' }, default: ['x', 'y'] }, o: { type: 'object', default: { a: 1 } }, none: { type: 'string' },
     } });
-    expect(initial(fs)).toEqual({ s: 'hi', n: '0', b: 'false', e: '1', l: 'x\ny', o: '{\n  "a": 1\n}', none: '' });
+    expect(initial(fs)).toEqual({ '.s': 'hi', '.n': '0', '.b': 'false', '.e': '1', '.l': 'x\ny', '.o': '{\n  "a": 1\n}', '.none': '' });
   });
   it('never fills in a secret', () => {
-    expect(initial(one({ type: 'string', default: 'hunter2', 'x-ma2h-sensitive': true }))).toEqual({ x: '' });
+    expect(initial(one({ type: 'string', default: 'hunter2', 'x-ma2h-sensitive': true }))).toEqual({ '.x': '' });
   });
 });
 
@@ -64,8 +64,8 @@ describe('collect', () => {
 describe('several of a few', () => {
   const days: JSONSchema = { type: 'array', items: { type: 'string', enum: ['mon', 'tue', 'wed'] }, uniqueItems: true };
   it('starts from the defaults that there are', () => {
-    expect(initial(one({ ...days, default: ['wed', 'sun', 'mon', 'mon'] }))).toEqual({ x: '0,2' });
-    expect(initial(one({ ...days, items: { type: 'string', enum: ['only'] } }))).toEqual({ x: '' });
+    expect(initial(one({ ...days, default: ['wed', 'sun', 'mon', 'mon'] }))).toEqual({ '.x': '0,2' });
+    expect(initial(one({ ...days, items: { type: 'string', enum: ['only'] } }))).toEqual({ '.x': '' });
   });
   it('reads the values in their order', () => expect(read(days, '0,2')).toEqual({ x: ['mon', 'wed'] }));
   it('keeps to its bounds', () => {
@@ -94,8 +94,8 @@ describe('numbers beyond 2^53', () => {
   it('are different choices', () => {
     const [f] = one(schema('{"enum":[9007199254740993,9007199254740992],"default":9007199254740993}'));
     expect(f?.choices?.map((c) => c.label)).toEqual(['9007199254740993', '9007199254740992']);
-    expect(f && initial([f])).toEqual({ x: '0' });
-    expect(writeJSON(f && collect([f], { x: '0' }).value)).toBe('{"x":9007199254740993}');
+    expect(f && initial([f])).toEqual({ '.x': '0' });
+    expect(writeJSON(f && collect([f], { '.x': '0' }).value)).toBe('{"x":9007199254740993}');
     expect(one(schema('{"const":12345678901234567890}'))[0]?.choices?.[0]?.label).toBe('12345678901234567890');
   });
   it('are typed and sent with all digits', () => {
@@ -106,8 +106,8 @@ describe('numbers beyond 2^53', () => {
     expect(read({ type: 'object' }, '9007199254740993')).toEqual({ problem: 'Write an object: { … }' });
   });
   it('are the defaults as they are written', () => {
-    expect(initial(one(schema('{"type":"integer","default":9007199254740993}')))).toEqual({ x: '9007199254740993' });
-    expect(initial(one(schema('{"type":"object","default":{"a":9007199254740993}}')))).toEqual({ x: '{\n  "a": 9007199254740993\n}' });
+    expect(initial(one(schema('{"type":"integer","default":9007199254740993}')))).toEqual({ '.x': '9007199254740993' });
+    expect(initial(one(schema('{"type":"object","default":{"a":9007199254740993}}')))).toEqual({ '.x': '{\n  "a": 9007199254740993\n}' });
   });
   it('are bounds to the last digit', () => {
     const s = schema('{"type":"integer","minimum":9007199254740993,"exclusiveMaximum":9007199254740997}');
@@ -121,10 +121,33 @@ describe('numbers beyond 2^53', () => {
   });
 });
 
+describe('names that every object has', () => {
+  const names = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty', ''];
+  const schema = { properties: Object.fromEntries(names.map((n) => [n, { type: 'string' }])), required: names };
+  const fs = fields(schema);
+  it('are fields like others', () => {
+    expect(fs.map((f) => f.key)).toEqual(names);
+    expect(Object.values(initial(fs))).toEqual(names.map(() => ''));
+    expect(Object.keys(collect(fs, {}).problems)).toHaveLength(names.length);
+    const { value, problems } = collect(fs, Object.fromEntries(fs.map((f) => [f.slot, `my ${f.key}`])));
+    expect(problems).toEqual({});
+    expect(writeJSON(value)).toBe(`{${names.map((n) => `"${n}":"my ${n}"`).join(',')}}`);
+  });
+  it('have their own problems', () => {
+    const said = serverProblems(names.map((n) => ({ pointer: `/value/${n}`, message: `not ${n}` })), fs);
+    expect(fs.map((f) => said[f.slot])).toEqual(names.map((n) => `not ${n}`));
+    expect(said['']).toBeUndefined();
+  });
+  it.each(['constructor', 'toString', '__proto__'])('as a format mean nothing: %s', (format) => {
+    expect(one({ type: 'string', format })[0]?.hint).toBeUndefined();
+    expect(read({ type: 'string', format }, 'x')).toEqual({ x: 'x' });
+  });
+});
+
 it('maps the hub’s pointers to fields', () => {
   const fs = fields({ properties: { port: { type: 'integer' }, 'a/b': { type: 'string' }, o: { type: 'object' } } });
   expect(serverProblems([
     { pointer: '/value/port', message: 'p' }, { pointer: '/value/a~1b', message: 's' }, { pointer: '/value/o/deep/1', message: 'o' },
     { pointer: '/comment', message: 'c' }, { pointer: '/value', message: 'whole' }, { pointer: '', message: 'later' },
-  ], fs)).toEqual({ port: 'p', 'a/b': 's', o: 'o', comment: 'c', '': 'whole' });
+  ], fs)).toEqual({ '.port': 'p', '.a/b': 's', '.o': 'o', comment: 'c', '': 'whole' });
 });

@@ -4,20 +4,26 @@ import type { JSONSchema } from './types';
 
 export type FieldKind = 'text' | 'lines' | 'number' | 'integer' | 'boolean' | 'choice' | 'many' | 'list' | 'json';
 export interface Field {
-  key: string; label: string; description?: string; kind: FieldKind; required: boolean; sensitive: boolean;
+  key: string;
+  /** What its text and its problem are kept under: the key behind a mark, so that `constructor` is no name that every object has. */
+  slot: string;
+  label: string; description?: string; kind: FieldKind; required: boolean; sensitive: boolean;
   choices?: { label: string; value: unknown }[];
   hint?: string; schema: JSONSchema;
 }
-/** What the controls hold: text for everything but yes/no ("" is not answered), a choice (its index as text) and several
+/** What the controls hold, by slot: text for everything but yes/no ("" is not answered), a choice (its index as text) and several
  *  choices (their indices, a comma between them). */
 export type Raw = Record<string, string>;
+/** What is wrong, by slot; '' is the form as a whole. */
 export type Problems = Record<string, string>;
 
-const formatHints: Record<string, string> = {
+export const slotOf = (key: string): string => `.${key}`;
+
+const formatHints = new Map(Object.entries({
   email: 'name@example.org', uri: 'https://…', date: '2026-01-31', 'date-time': '2026-01-31T14:20:00Z', time: '14:20:00Z',
   ipv4: '192.0.2.1', uuid: '8-4-4-4-12 hex digits', hostname: 'host.example.org',
-};
-const formatChecks: Record<string, { ok: (s: string) => boolean; say: string }> = {
+}));
+const formatChecks = new Map(Object.entries<{ ok: (s: string) => boolean; say: string }>({
   email: { ok: (s) => /^[^\s@]+@[^\s@]+$/.test(s), say: 'Write an address such as name@example.org.' },
   uri: { ok: (s) => /^[a-z][a-z0-9+.-]*:\S+$/i.test(s), say: 'Write a full address, beginning with https:// or similar.' },
   date: { ok: (s) => /^\d{4}-\d\d-\d\d$/.test(s) && !Number.isNaN(Date.parse(s)), say: 'Write a date such as 2026-01-31.' },
@@ -28,7 +34,7 @@ const formatChecks: Record<string, { ok: (s: string) => boolean; say: string }> 
   time: { ok: (s) => /^\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/.test(s), say: 'Write a time such as 14:20:00Z.' },
   ipv4: { ok: (s) => /^(\d{1,3}\.){3}\d{1,3}$/.test(s) && s.split('.').every((n) => Number(n) < 256), say: 'Write an address such as 192.0.2.1.' },
   uuid: { ok: (s) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(s), say: 'Write a UUID.' },
-};
+}));
 
 function typeOf(s: JSONSchema): string | undefined {
   return Array.isArray(s.type) ? s.type.find((t) => t !== 'null') : s.type;
@@ -92,7 +98,8 @@ function hintOf(s: JSONSchema, kind: FieldKind): string | undefined {
     else if (high !== undefined) hints.push(s.maximum !== undefined ? `${String(high)} or less` : `less than ${String(high)}`);
     if (kind === 'integer') hints.push('whole number');
   }
-  if (kind === 'text' && s.format && formatHints[s.format]) hints.push(`e.g. ${formatHints[s.format]}`);
+  const example = kind === 'text' && s.format ? formatHints.get(s.format) : undefined;
+  if (example) hints.push(`e.g. ${example}`);
   if (kind === 'list') hints.push('one per line');
   if (kind === 'list' || kind === 'many') hints.push(...boundsOf(s, kind === 'many' ? 'choose ' : ''));
   if (kind === 'json') hints.push('JSON');
@@ -105,7 +112,7 @@ export function fields(schema: JSONSchema | undefined): Field[] {
   return Object.entries(schema?.properties ?? {}).map(([key, s]) => {
     const kind = kindOf(s);
     const field: Field = {
-      key, kind, schema: s, required: required.has(key), label: s.title ?? key, sensitive: s['x-ma2h-sensitive'] === true,
+      key, slot: slotOf(key), kind, schema: s, required: required.has(key), label: s.title ?? key, sensitive: s['x-ma2h-sensitive'] === true,
     };
     if (s.description) field.description = s.description;
     const choices = choicesOf(s) ?? (kind === 'many' && s.items ? choicesOf(s.items) : undefined);
@@ -119,7 +126,7 @@ export function fields(schema: JSONSchema | undefined): Field[] {
 /** What the controls start with: the defaults. Nothing secret has one here. */
 export function initial(fs: readonly Field[]): Raw {
   const raw: Raw = {};
-  for (const f of fs) raw[f.key] = f.sensitive ? '' : initialOf(f);
+  for (const f of fs) raw[f.slot] = f.sensitive ? '' : initialOf(f);
   return raw;
 }
 
@@ -142,22 +149,22 @@ function initialOf(f: Field): string {
 
 /** Reads the controls. With any problem there, the value must not be sent. */
 export function collect(fs: readonly Field[], raw: Raw): { value: Record<string, unknown>; problems: Problems } {
-  const value: Record<string, unknown> = {};
+  const value = new Map<string, unknown>();
   const problems: Problems = {};
   for (const f of fs) {
-    const text = raw[f.key] ?? '';
+    const text = raw[f.slot] ?? '';
     if (text === '' || (f.kind !== 'text' && f.kind !== 'lines' && text.trim() === '')) {
       // a list that may be empty by its own words says "none of them" by being empty
-      if (f.required && f.kind === 'many' && f.schema.minItems === 0) value[f.key] = [];
-      else if (f.required && f.kind === 'many') problems[f.key] = atLeast(Math.max(1, itemsOf(f.schema).min));
-      else if (f.required) problems[f.key] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
+      if (f.required && f.kind === 'many' && f.schema.minItems === 0) value.set(f.key, []);
+      else if (f.required && f.kind === 'many') problems[f.slot] = atLeast(Math.max(1, itemsOf(f.schema).min));
+      else if (f.required) problems[f.slot] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
       continue;
     }
     const read = readField(f, text);
-    if ('problem' in read) problems[f.key] = read.problem;
-    else value[f.key] = read.value;
+    if ('problem' in read) problems[f.slot] = read.problem;
+    else value.set(f.key, read.value);
   }
-  return { value, problems };
+  return { value: Object.fromEntries(value), problems }; // which takes every name for a name like others
 }
 
 type Read = { value: unknown } | { problem: string };
@@ -204,7 +211,7 @@ function readText(s: JSONSchema, text: string): Read {
   if (length < min) return { problem: `At least ${min} characters; these are ${length}.` };
   if (length > max) return { problem: `At most ${max} characters; these are ${length}.` };
   // A pattern is left to the hub: an agent wrote it, and run here it could make the page stand still for ever.
-  const check = s.format ? formatChecks[s.format] : undefined;
+  const check = s.format ? formatChecks.get(s.format) : undefined;
   if (check && !check.ok(text)) return { problem: check.say };
   return { value: text };
 }
@@ -251,13 +258,13 @@ export function spoken(f: Field, text: string): string {
   return text.split(',').map((at) => f.choices?.[Number(at)]?.label ?? at).join(', ');
 }
 
-/** Which field each of the hub's pointers ("/value/port") means; '' is the form as a whole. */
+/** Which field's slot each of the hub's pointers ("/value/port") means; '' is the form as a whole. */
 export function serverProblems(details: readonly { pointer: string; message: string }[], fs: readonly Field[]): Problems {
   const problems: Problems = {};
   for (const d of details) {
     const path = d.pointer.split('/').slice(1).map((p) => p.replaceAll('~1', '/').replaceAll('~0', '~'));
     const key = path[0] === 'value' ? path[1] : path[0];
-    const known = key !== undefined && fs.some((f) => f.key === key) ? key : path[0] === 'comment' ? 'comment' : '';
+    const known = key !== undefined && fs.some((f) => f.key === key) ? slotOf(key) : path[0] === 'comment' ? 'comment' : '';
     problems[known] ??= d.message;
   }
   return problems;

@@ -419,3 +419,21 @@ test('numbers beyond 2^53 are chosen and sent with all their digits', async ({ h
   await page.at(`#/done/${id}`);
   await page.says('[data-decision]', /9007199254740993/);
 });
+
+test('a form may ask for names that every object has', async ({ hub, agent, page, p }) => {
+  const names = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'];
+  const id = await agent.ask('Odd names?', { request: { mode: 'input', schema: { type: 'object', required: names, properties: Object.fromEntries(names.map((n) => [n, { type: 'string', minLength: 3 }])) } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  for (const n of names) assert.equal(await field(p, n).inputValue(), '');
+  await p.click('text=Send the answer');
+  assert.equal(await p.locator('[data-decision] .problem:has-text("This is needed")').count(), names.length);
+  for (const n of names) await field(p, n).fill(`my ${n}`);
+  assert.equal(await p.locator('[data-decision] .problem').count(), 0);
+  await p.click('text=Send the answer');
+  const value = await until('the answer', () => told(hub, agent, id), (t) => /"value":\s*\{/.test(t)).then((t) => JSON.parse(t).response.response.value);
+  assert.deepEqual(Object.entries(value).sort(), names.map((n) => [n, `my ${n}`]).sort());
+  await page.at(`#/done/${id}`);
+  await page.says('[data-decision]', /__proto__\s+my __proto__/);
+  await page.says('[data-decision]', /constructor\s+my constructor/);
+});
