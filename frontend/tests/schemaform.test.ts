@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { collect, fields, initial, serverProblems, spoken } from '../src/lib/schemaform';
+import { collect, fields, initial, serverProblems, spoken, unanswerable } from '../src/lib/schemaform';
 import { readJSON, writeJSON } from '../src/lib/exact';
 import type { JSONSchema } from '../src/lib/types';
 
@@ -119,6 +119,26 @@ describe('numbers beyond 2^53', () => {
     expect(writeJSON(read(schema('{"type":"integer","multipleOf":9007199254740993}'), '18014398509481986'))).toBe('{"x":18014398509481986}');
     expect(read(schema('{"type":"string","maxLength":1e400}'), 'a')).toEqual({ x: 'a' });
   });
+});
+
+describe('subschemas that are yes or no', () => {
+  it('true takes any JSON, false is left out', () => {
+    const fs = fields({ properties: { n: false, m: { type: 'string' }, any: true } });
+    expect(fs.map((f) => [f.key, f.kind])).toEqual([['m', 'text'], ['any', 'json']]);
+    expect(collect(fs, { '.m': 'x', '.any': '[null]' })).toEqual({ value: { m: 'x', any: [null] }, problems: {} });
+  });
+  it('what is required and takes nothing has no answer', () => {
+    expect(unanswerable({ properties: { n: false, m: true } })).toEqual([]);
+    expect(unanswerable({ properties: { n: false, e: { enum: [] }, m: true }, required: ['n', 'e', 'm'] })).toEqual(['n', 'e']);
+    expect(unanswerable({ properties: { m: true }, required: ['x', 'm'], additionalProperties: false })).toEqual(['x']);
+    expect(unanswerable({ properties: { m: true }, required: ['x'], additionalProperties: false, patternProperties: { x: true } })).toEqual([]);
+    expect(unanswerable(undefined)).toEqual([]);
+  });
+  it('what is required and not described is asked for', () => {
+    expect(fields({ properties: { m: true }, required: ['x', 'm'] }).map((f) => [f.key, f.kind, f.required])).toEqual([['m', 'json', true], ['x', 'json', true]]);
+    expect(fields({ properties: { m: true }, required: ['x'], additionalProperties: { type: 'integer' } }).map((f) => f.kind)).toEqual(['json', 'integer']);
+  });
+  it.each<JSONSchema>([{ items: true }, { items: false }, { items: [{ type: 'string' }] as never }, {}])('a list of %j is JSON', (more) => expect(one({ type: 'array', ...more })[0]?.kind).toBe('json'));
 });
 
 describe('names that every object has', () => {

@@ -44,6 +44,9 @@ function show(value: unknown): string {
   return typeof value === 'string' ? value : writeJSON(value);
 }
 
+/** The schema of a list's entries, where it says something. */
+const entryOf = (s: JSONSchema): JSONSchema | null => (typeof s.items === 'object' && !Array.isArray(s.items) ? s.items : null);
+
 function choicesOf(s: JSONSchema): Field['choices'] {
   if (Array.isArray(s.enum)) {
     const names = Array.isArray(s['enumNames']) ? (s['enumNames'] as unknown[]) : [];
@@ -63,9 +66,11 @@ function kindOf(s: JSONSchema): FieldKind {
     case 'boolean': return 'boolean';
     case 'integer': return 'integer';
     case 'number': return 'number';
-    case 'array':
-      if (s.items && choicesOf(s.items)) return 'many';
-      return s.items && (typeOf(s.items) ?? 'string') === 'string' ? 'list' : 'json';
+    case 'array': {
+      const entry = entryOf(s);
+      if (entry && choicesOf(entry)) return 'many';
+      return entry && (typeOf(entry) ?? 'string') === 'string' ? 'list' : 'json';
+    }
     case 'string': {
       const many = ['multiline', 'textarea', 'markdown'].includes(s.format ?? '') || bound(s.maxLength, 0) > 200
         || (typeof s['contentMediaType'] === 'string' && s['contentMediaType'].startsWith('text/'));
@@ -107,15 +112,35 @@ function hintOf(s: JSONSchema, kind: FieldKind): string | undefined {
   return hints.length ? hints.join(', ') : undefined;
 }
 
+/** The properties with their schemas, in order, and what is required without being described. */
+function properties(schema: JSONSchema | undefined): [string, JSONSchema | boolean][] {
+  const described = Object.entries(schema?.properties ?? {});
+  const names = new Set(described.map(([key]) => key));
+  const other = schema?.['patternProperties'] === undefined ? (schema?.additionalProperties ?? true) : true;
+  const undescribed = [...new Set(schema?.required)].filter((key) => !names.has(key));
+  return [...described, ...undescribed.map((key): [string, JSONSchema | boolean] => [key, other])];
+}
+
+/** No value at all fits it. */
+const never = (s: JSONSchema | boolean): boolean => s === false || (s !== true && Array.isArray(s.enum) && s.enum.length === 0);
+
+/** What is required and takes no value: with any of it there, the form has no answer. */
+export function unanswerable(schema: JSONSchema | undefined): string[] {
+  const required = new Set(schema?.required);
+  return properties(schema).filter(([key, s]) => required.has(key) && never(s)).map(([key]) => key);
+}
+
+/** The fields of the form: every property that takes a value. */
 export function fields(schema: JSONSchema | undefined): Field[] {
-  const required = new Set(schema?.required ?? []);
-  return Object.entries(schema?.properties ?? {}).map(([key, s]) => {
+  const required = new Set(schema?.required);
+  return properties(schema).filter(([, s]) => !never(s)).map(([key, given]) => {
+    const s = typeof given === 'boolean' ? {} : given;
     const kind = kindOf(s);
     const field: Field = {
-      key, slot: slotOf(key), kind, schema: s, required: required.has(key), label: s.title ?? key, sensitive: s['x-ma2h-sensitive'] === true,
+      key, slot: slotOf(key), kind, schema: s, required: required.has(key), label: s.title?.trim() ? s.title : key, sensitive: s['x-ma2h-sensitive'] === true,
     };
     if (s.description) field.description = s.description;
-    const choices = choicesOf(s) ?? (kind === 'many' && s.items ? choicesOf(s.items) : undefined);
+    const choices = choicesOf(s) ?? (kind === 'many' ? choicesOf(entryOf(s) ?? {}) : undefined);
     if (choices) field.choices = choices;
     const hint = hintOf(s, kind);
     if (hint) field.hint = hint;
@@ -233,7 +258,7 @@ function readList(s: JSONSchema, text: string): Read {
   if (lines.length > max) return { problem: `At most ${max} ${max === 1 ? 'line' : 'lines'}.` };
   if (s['uniqueItems'] === true && new Set(lines).size < lines.length) return { problem: 'No line twice.' };
   for (const [i, line] of lines.entries()) {
-    const read = s.items ? readText(s.items, line) : { value: line };
+    const read = readText(entryOf(s) ?? {}, line);
     if ('problem' in read) return { problem: `Line ${i + 1}: ${read.problem}` };
   }
   return { value: lines };

@@ -55,11 +55,12 @@ export interface Request {
 /** The flat JSON Schema of an input ask: what the form is made from. */
 export interface JSONSchema {
   type?: string | string[]; title?: string; description?: string;
-  properties?: Record<string, JSONSchema>; required?: string[];
+  /** A subschema may be `true`, which takes anything, or `false`, which takes nothing. */
+  properties?: Record<string, JSONSchema | boolean>; required?: string[]; additionalProperties?: JSONSchema | boolean;
   enum?: unknown[]; default?: unknown; format?: string; pattern?: string;
   minLength?: Exact; maxLength?: Exact; minItems?: Exact; maxItems?: Exact; minimum?: Exact; maximum?: Exact;
   exclusiveMinimum?: Exact; exclusiveMaximum?: Exact; multipleOf?: Exact;
-  items?: JSONSchema; 'x-ma2h-sensitive'?: boolean; [k: string]: unknown;
+  items?: JSONSchema | boolean; 'x-ma2h-sensitive'?: boolean; [k: string]: unknown;
 }
 
 export interface Check { text: Text; done: boolean }

@@ -437,3 +437,22 @@ test('a form may ask for names that every object has', async ({ hub, agent, page
   await page.says('[data-decision]', /__proto__\s+my __proto__/);
   await page.says('[data-decision]', /constructor\s+my constructor/);
 });
+
+test('a schema that is only yes or no does not break the form', async ({ hub, agent, page, p }) => {
+  const ask = (title, required) => agent.ask(title, { request: { mode: 'input', schema: { type: 'object', properties: { n: false, m: { type: 'string' }, any: true }, required } } });
+  const id = await ask('Yes or no?', ['any']);
+  const none = await ask('Nothing will do?', ['n']);
+  await page.row(none).waitFor();
+  await page.open(id);
+  assert.equal(await field(p, 'n').count(), 0);
+  await field(p, 'm').fill('words');
+  await field(p, 'any').fill('[1, null]');
+  await p.click('text=Send the answer');
+  const value = await until('the answer', () => told(hub, agent, id), (t) => /"value":\s*\{/.test(t)).then((t) => JSON.parse(t).response.response.value);
+  assert.deepEqual(value, { m: 'words', any: [1, null] });
+  await page.shown(none);
+  await page.says('[data-decision]', /needs “n” and takes no value for it/);
+  await p.click('text=Send the answer');
+  await p.waitForTimeout(200);
+  assert.equal(await status(agent, none), 'open');
+});
