@@ -1,11 +1,11 @@
 // What each command does. Every one acts on the selected id, or on nothing.
 import { flushSync } from 'svelte';
+import { optionName } from './apart';
 import { api, quit, Refused, type Marks } from './api';
 import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
-import { plain } from './format';
 import { focusField } from './formfocus';
 import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
@@ -212,7 +212,8 @@ export function choices(d: Detail): Option[] {
 export function choose(d: Detail, option: Option): void {
   if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
   if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : 'Allowed');
-  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`, plain(option.label));
+  const name = optionName(option, choices(d));
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${name}”`, name);
 }
 
 function chooseByKey(n: number): void {
@@ -222,7 +223,7 @@ function chooseByKey(n: number): void {
   if (!reader.ready) return;
   const option = choices(d)[n - 1];
   if (!option && !d.action) return;
-  if (!seen(n, option ? `answer “${plain(option.label)}”` : 'tick it')) return;
+  if (!seen(n, option ? `answer “${optionName(option, choices(d))}”` : 'tick it')) return;
   if (option) choose(d, option);
   else if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
 }

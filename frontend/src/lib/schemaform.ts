@@ -1,14 +1,17 @@
 // From the JSON Schema of an input ask to the fields of a form, and from what was typed to the value that is sent.
+import { unclear } from './apart';
 import { compare, exactNumber, isMultiple, isNumber, isWhole, readJSON, writeJSON, type Exact } from './exact';
 import type { JSONSchema } from './types';
 
 export type FieldKind = 'text' | 'lines' | 'number' | 'integer' | 'boolean' | 'choice' | 'many' | 'list' | 'json';
+/** `shows` is the value as JSON, where the label does not tell it from the others. */
+export interface Choice { label: string; value: unknown; shows?: string }
 export interface Field {
   key: string;
   /** What its text and its problem are kept under: the key behind a mark, so that `constructor` is no name that every object has. */
   slot: string;
   label: string; description?: string; kind: FieldKind; required: boolean; sensitive: boolean;
-  choices?: { label: string; value: unknown }[];
+  choices?: Choice[];
   hint?: string; schema: JSONSchema;
 }
 /** What the controls hold, by slot: text for everything but yes/no ("" is not answered), a choice (its index as text) and several
@@ -47,7 +50,7 @@ function show(value: unknown): string {
 /** The schema of a list's entries, where it says something. */
 const entryOf = (s: JSONSchema): JSONSchema | null => (typeof s.items === 'object' && !Array.isArray(s.items) ? s.items : null);
 
-function choicesOf(s: JSONSchema): Field['choices'] {
+function choicesOf(s: JSONSchema): Choice[] | undefined {
   if (Array.isArray(s.enum)) {
     const names = Array.isArray(s['enumNames']) ? (s['enumNames'] as unknown[]) : [];
     return s.enum.map((value, i) => ({ value, label: typeof names[i] === 'string' ? (names[i] as string) : show(value) }));
@@ -59,6 +62,14 @@ function choicesOf(s: JSONSchema): Field['choices'] {
   }
   return undefined;
 }
+
+function toldApart(choices: Choice[]): Choice[] {
+  const hard = unclear(choices.map((c) => c.label));
+  return choices.map((c, i) => (hard[i] ? { ...c, shows: writeJSON(c.value) } : c));
+}
+
+/** A choice in one line. */
+export const choiceName = (c: Choice): string => (c.shows === undefined ? c.label : `${c.label} (${c.shows})`.trim());
 
 function kindOf(s: JSONSchema): FieldKind {
   if (choicesOf(s)) return 'choice';
@@ -141,7 +152,7 @@ export function fields(schema: JSONSchema | undefined): Field[] {
     };
     if (s.description) field.description = s.description;
     const choices = choicesOf(s) ?? (kind === 'many' ? choicesOf(entryOf(s) ?? {}) : undefined);
-    if (choices) field.choices = choices;
+    if (choices) field.choices = toldApart(choices);
     const hint = hintOf(s, kind);
     if (hint) field.hint = hint;
     return field;
@@ -280,7 +291,10 @@ function readValue(s: JSONSchema, text: string): Read {
 /** What a control holds, as the person sees it. */
 export function spoken(f: Field, text: string): string {
   if (f.kind !== 'choice' && f.kind !== 'many') return text;
-  return text.split(',').map((at) => f.choices?.[Number(at)]?.label ?? at).join(', ');
+  return text.split(',').map((at) => {
+    const c = f.choices?.[Number(at)];
+    return c ? choiceName(c) : at;
+  }).join(', ');
 }
 
 /** Which field's slot each of the hub's pointers ("/value/port") means; '' is the form as a whole. */

@@ -456,3 +456,23 @@ test('a schema that is only yes or no does not break the form', async ({ hub, ag
   await p.waitForTimeout(200);
   assert.equal(await status(agent, none), 'open');
 });
+
+test('choices whose labels read the same show their values', async ({ agent, page, p }) => {
+  const id = await agent.ask('Which?', { request: { mode: 'select', options: [{ value: 'keep', label: 'Go on' }, { value: 'drop<b>', label: 'Go  on ' }, { value: 'stop', label: 'Stop' }, { value: 'none', label: '' }] } });
+  const form = await agent.ask('Which of these?', { request: { mode: 'input', schema: { type: 'object', properties: {
+    few: { enum: ['1', 1, 'two'] }, long: { enum: ['1', 1, 'two', 'three', 'four'] }, many: { type: 'array', items: { oneOf: [{ const: 'a', title: 'Go' }, { const: 'b', title: 'Go' }] } },
+  } } } });
+  await page.row(form).waitFor();
+  await page.open(form);
+  const texts = (selector) => p.locator(`[data-decision] ${selector}`).allInnerTexts().then((all) => all.map((t) => t.replace(/\s+/g, ' ').trim()));
+  assert.deepEqual(await texts('.picks label'), ['1 "1"', '1 1', 'two']);
+  assert.deepEqual((await texts('select option')).slice(1, 4), ['1 ("1")', '1 (1)', 'two']);
+  assert.deepEqual(await texts('.ticks label'), ['Go "a"', 'Go "b"']);
+  await page.open(id);
+  assert.deepEqual(await texts('[data-choice]'), ['1 Go on keep', '2 Go on drop<b>', '3 Stop', '4 none']);
+  await page.keys('2');
+  await page.says('.toast', /Answered “Go {1,2}on +\(drop<b>\)”/);
+  assert.equal((await answered(agent, id)).value, 'drop<b>');
+  await page.at(`#/done/${id}`);
+  await page.says('[data-decision]', /Go on\s+drop<b>/);
+});

@@ -260,7 +260,7 @@ test('an agent’s name is refused in plain words', { refusals: [400, 422] }, as
 test('a toast covers nothing, and ends with the view', { viewport: small }, async ({ agent, page, p }) => {
   const ids = [];
   for (let i = 0; i < 14; i++) ids.push(await agent.ask(`Ask ${i}`));
-  await page.row(ids[0]).waitFor();
+  await p.waitForSelector('.row[aria-setsize="14"]');
   await page.keys('End');
   await until('the last', () => page.selected(), (s) => s === ids[13]);
   await p.waitForSelector('[data-decision]');
