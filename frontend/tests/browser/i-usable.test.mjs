@@ -1,4 +1,5 @@
 // What a person who is new here ran into: each test is one thing that once could not be seen, reached or told apart.
+import { Guarded } from './acs.mjs';
 import { receiver } from './hub.mjs';
 import { assert, test, until } from './harness.mjs';
 
@@ -428,13 +429,18 @@ test('j reaches what waits for approval in the fleet', { before: ({ hub }) => hu
   assert.equal(await focus(p), 'deploybot/dev-team');
 });
 
-test('what is read and what is decided end at one edge', { viewport: { width: 1440, height: 900 } }, async ({ agent, page, p }) => {
-  const id = await agent.ask('Edges?', { body: 'long '.repeat(200), request: { permissions: { allow_edit: true } }, expires_at: new Date(Date.now() + 3e6).toISOString() });
-  await page.row(id).waitFor();
-  await page.open(id);
-  const edges = await p.evaluate(() => ['header .line', '.body > *', '[data-choice]', '.foot > p'].map((s) => Math.round(document.querySelector(`[data-item-pane] ${s}`).getBoundingClientRect().right)));
-  assert.equal(new Set(edges).size, 1, edges.join(' '));
-});
+for (const viewport of [{ width: 1440, height: 900 }, small]) {
+  test(`what is read and what is decided end at one edge, ${viewport.width} wide`, { viewport, before: ({ hub }) => Guarded.start(hub) }, async ({ agent, page, p, given: g }) => {
+    const call = await g.call('Bash', { command: 'make' });
+    const id = await agent.ask('Edges?', { body: 'long '.repeat(200), request: { permissions: { allow_edit: true } }, expires_at: new Date(Date.now() + 3e6).toISOString() });
+    await page.row(id).waitFor();
+    for (const [item, block] of [[id, '[data-choice]'], [call.id, '[data-decision] li']]) {
+      await page.open(item);
+      const edges = await p.evaluate((s) => ['header .line', '.body > *', s, '.foot > p'].map((each) => Math.round(document.querySelector(`[data-item-pane] ${each}`).getBoundingClientRect().right)), block);
+      assert.equal(new Set(edges).size, 1, edges.join(' '));
+    }
+  });
+}
 
 test('a sensitive answer in one’s own words is masked', async ({ agent, page, p }) => {
   const id = await agent.ask('Token?', { sensitive: true, request: { permissions: { allow_edit: true } } });
