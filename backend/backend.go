@@ -93,7 +93,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() t
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
+	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "the desktop window shows them, and it is not open"}}
 	if err := h.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

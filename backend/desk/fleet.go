@@ -50,11 +50,20 @@ type fleetAgent struct {
 	Sessions []sessionView `json:"sessions"`
 }
 
+// writtenView is a directive as the person wrote it, to be written again.
+type writtenView struct {
+	Title    string   `json:"title"`
+	Body     string   `json:"body,omitempty"`
+	Priority string   `json:"priority,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
+}
+
 type directiveView struct {
 	ID        string        `json:"id"`
 	To        string        `json:"to"`
 	Title     []render.Span `json:"title"`
 	BodyHTML  string        `json:"body_html,omitempty"`
+	Written   writtenView   `json:"written"`
 	CreatedAt int64         `json:"created_at"`
 	ExpiresAt int64         `json:"expires_at,omitempty"`
 	State     mailbox.State `json:"state"`
@@ -167,14 +176,11 @@ func (d *Desk) directives(w http.ResponseWriter, r *http.Request, _ protocol.Cal
 }
 
 func (d *Desk) directiveView(r *http.Request, e mailbox.Entry) (directiveView, error) {
-	var body struct {
-		Title string `json:"title"`
-		Body  string `json:"body"`
-	}
+	var body writtenView
 	if err := json.Unmarshal(e.Body, &body); err != nil {
 		return directiveView{}, err
 	}
-	v := directiveView{ID: e.Key, To: e.To, Title: render.Visible(body.Title), CreatedAt: ms(e.EnqueuedAt), ExpiresAt: ms(e.ExpiresAt),
+	v := directiveView{ID: e.Key, To: e.To, Title: render.Visible(body.Title), Written: body, CreatedAt: ms(e.EnqueuedAt), ExpiresAt: ms(e.ExpiresAt),
 		State: e.State, Prior: e.Prior, Delivered: ms(e.DeliveredAt), EndedAt: ms(e.EndedAt)}
 	if body.Body != "" {
 		v.BodyHTML = render.HTML(body.Body)

@@ -213,7 +213,7 @@ func (d *Desk) mark(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if err != nil && !errors.Is(err, inbox.ErrNotFound) {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, d.row(it, owed.State))
+	return protocol.WriteJSON(w, http.StatusOK, d.row(it, attentionOf(owed)))
 }
 
 func (d *Desk) redeliver(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

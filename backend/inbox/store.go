@@ -72,7 +72,7 @@ type Filter struct {
 // Listed is one item of a list with what the list shows beside it.
 type Listed struct {
 	Item
-	Attention OwedState // OwedApproval, OwedGaveUp or OwedRefused; empty otherwise
+	Attention OwedState // OwedApproval, OwedGaveUp or OwedRefused; OwedPending once an attempt has failed; empty otherwise
 }
 
 // Counts is how many items each box holds.

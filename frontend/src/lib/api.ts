@@ -77,7 +77,7 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
   const refusal = json as (Partial<ApiError> & { item?: Detail }) | undefined;
   if (refusal?.error) {
     const { code, message, details } = refusal.error;
-    throw new Refused(response.status, code, message, details, refusal.item);
+    throw new Refused(response.status, code, inWords(message, details), details, refusal.item);
   }
   if (response.status >= 502 && response.status <= 504) throw new Unreachable('The hub does not answer.');
   throw new Refused(response.status, 'unknown', `The hub answered ${response.status} without a reason.`);
@@ -98,6 +98,13 @@ async function download(path: string, name: string): Promise<void> {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}
+
+/** A refusal as a sentence for a person: programs need the pointer in front of it, people read on. */
+export function inWords(message: string, details: readonly { pointer: string }[] = []): string {
+  const pointer = details[0]?.pointer ?? '';
+  const said = pointer !== '' && message.startsWith(`${pointer}: `) ? message.slice(pointer.length + 2) : message;
+  return said.charAt(0).toUpperCase() + said.slice(1) + (/[.!?…]$/.test(said) ? '' : '.');
 }
 
 function parse(text: string): unknown {

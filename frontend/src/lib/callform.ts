@@ -29,9 +29,9 @@ export function argumentProblem(field: ArgumentField, typed: string): string {
 }
 
 /** The fields that say something else than was asked. Another layout of the same JSON is no change. */
-export function changedFields(fields: readonly ArgumentField[], typed: Readonly<Record<string, string>>): ArgumentField[] {
+export function changedFields(fields: readonly ArgumentField[], typed: ReadonlyMap<string, string>): ArgumentField[] {
   return fields.filter((f) => {
-    const now = typed[f.name] ?? f.asked;
+    const now = typed.get(f.name) ?? f.asked;
     if (now === f.asked) return false;
     if (f.kind === 'text' || argumentProblem(f, now) !== '') return true;
     return writeJSON(readJSON(now)) !== writeJSON(readJSON(f.asked));
@@ -39,9 +39,9 @@ export function changedFields(fields: readonly ArgumentField[], typed: Readonly<
 }
 
 /** The changed arguments by name, as they are sent. Call only when no field has a problem. */
-export function editedArguments(fields: readonly ArgumentField[], typed: Readonly<Record<string, string>>): Record<string, unknown> {
+export function editedArguments(fields: readonly ArgumentField[], typed: ReadonlyMap<string, string>): Record<string, unknown> {
   return Object.fromEntries(changedFields(fields, typed).map((f) => {
-    const now = typed[f.name] ?? f.asked;
+    const now = typed.get(f.name) ?? f.asked;
     return [f.name, f.kind === 'text' ? now : readJSON(now)];
   }));
 }

@@ -157,6 +157,7 @@ test('axe: signing in, and the first run', { agent: false, page: false, refusals
 
 test('a walk through everything without a pointer', { before: fill, timeout: 60_000 }, async ({ page, p, given, agent }) => {
   // Tab reaches every control that can be seen, in an order, each visibly focused, and never gets stuck.
+  await page.row(given.ask).waitFor();
   await page.keys('j');
   await until('the item', () => p.locator('[data-decision] button').count());
   await p.evaluate(() => document.activeElement.blur());
