@@ -162,10 +162,13 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.file(m.Name, path, value)
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, path):
 			p.used[pathName] = true
-		case isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
+		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
 			p.patch(m.Name, value)
 		case slices.Contains(commandNames, m.Name):
 			p.command(m, value, isText)
+			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
+				p.patch(m.Name, patch)
+			}
 		case isText && slices.Contains(pathNames, m.Name), isText && slices.Contains(folderNames, m.Name):
 			p.later = append(p.later, m)
 		default:

@@ -74,6 +74,13 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 			"text cell_id c1\nfile new_source /w/a.ipynb x=1\ntext edit_mode replace"},
 		{"Codex's apply_patch", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n@@ func x\n a\n-b\n+c\n*** Add File: /etc/x\n+new\n*** Delete File: d\n*** End Patch"}`,
 			"diff command a.go [ @@ func x 0/0] [ a 0/0] [-b 0/0] [+c 0/0]\ndiff command /etc/x [ *** Add File: /etc/x 0/0] [+new 0/0] outside\ndiff command d [ *** Delete File: d 0/0]"},
+		{"a script that looks like a patch", "Bash", `{"command":"*** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch"}`,
+			"command command *** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch !removes files without asking (rm -rf)"},
+		{"another tool's text that looks like a patch", "mcp__x__apply_patch", `{"input":"*** Begin Patch\n+x"}`, "text input *** Begin Patch\n+x"},
+		{"a patch in a command", "shell", `{"command":["bash","-lc","apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF\nrm -rf b"]}`,
+			"command command bash -lc 'apply_patch <<'\\''EOF'\\''\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF\nrm -rf b' !removes files without asking (rm -rf)\ndiff command a [+x 0/0] [ EOF 0/0] [ rm -rf b 0/0]"},
+		{"a patch as a word", "shell", `{"command":["apply_patch","*** Begin Patch\n*** Update File: a\n+x"]}`,
+			"command command apply_patch '*** Begin Patch\n*** Update File: a\n+x'\ndiff command a [+x 0/0]"},
 		{"a patch without a file", "apply_patch", `{"input":"*** Begin Patch\n+x"}`, "diff input [+x 0/0]"},
 		{"Claude Code's WebFetch", "WebFetch", `{"url":"https://example.com/a","prompt":"p"}`, "url url example.com https://example.com/a\ntext prompt p"},
 		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id outside\ndata limit 5"},
@@ -159,12 +166,12 @@ func TestManyChangesAreCut(t *testing.T) {
 	for i := range 200 {
 		many[fmt.Sprint("argument", i)] = short
 	}
-	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, "files": map[string]any{"input": patch}, "arguments": many} {
+	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, patchTool: map[string]any{"input": patch}, "arguments": many} {
 		raw, err := json.Marshal(arguments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "T", Arguments: raw, Folder: "/w"})
+		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: what, Arguments: raw, Folder: "/w"})
 		lines, left := 0, 0
 		for _, p := range v.Parts {
 			lines, left = lines+len(p.Lines), left+p.LeftOut

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -140,8 +141,30 @@ func diffLines(oldText, newText string, limit int) (lines []diffLine, left int) 
 	return lines, left
 }
 
+// patchTool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
+const patchTool = "apply_patch"
+
 // patchBegins is how a patch in the form of apply_patch begins.
 const patchBegins = "*** Begin Patch"
+
+// heredoc is how a shell hands a patch to that program.
+var heredoc = regexp.MustCompile(`^\s*` + patchTool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
+
+// patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
+func patchIn(raw []byte) (string, bool) {
+	text, isText := wire.String(raw)
+	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
+		first, _ := wire.String(words[0])
+		if text, _ = wire.String(words[len(words)-1]); first == patchTool && strings.HasPrefix(strings.TrimSpace(text), patchBegins) {
+			return text, true
+		}
+	}
+	at := heredoc.FindStringIndex(text)
+	if at == nil || !strings.HasPrefix(text[at[1]:], patchBegins) {
+		return "", false
+	}
+	return text[at[1]:], true
+}
 
 // patch shows a patch in the form of apply_patch, file by file. Its lines have no numbers: it gives none.
 func (p *partWriter) patch(name, text string) {
