@@ -52,7 +52,9 @@ type Match struct {
 	Session   string     `json:"session,omitempty"`
 	Tool      string     `json:"tool,omitempty"` // a pattern: * is any text
 	Arguments []Argument `json:"arguments,omitempty"`
-	Hours     *Hours     `json:"hours,omitempty"`
+	// Only says that the call has no other arguments than these; what a known tool has for the eye alone aside.
+	Only  bool   `json:"only,omitempty"`
+	Hours *Hours `json:"hours,omitempty"`
 }
 
 // Argument is what one argument of the call must be. An argument that is absent, or not of a kind that Op can read,

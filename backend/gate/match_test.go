@@ -150,13 +150,23 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 		{"  git\tstatus  --short", true},
 		{`"git" 'status'`, true},
 		{"gi't' status", true},
-		{"git status *.go", true},
+		{"git status src/*.go", true},
 		{"git status --format=%h", true},
 		{`git status -- 'a; rm -rf /'`, true}, // in quotes it is a name
 		{`git status -- "a | b"`, true},
 		{[]string{"git", "status", "a; b"}, true}, // no shell reads it
 		{[]string{"bash", "-lc", "git status"}, true},
+		{[]string{"/usr/bin/zsh", "-c", "git status"}, true},
 
+		{[]string{"fish", "-c", "git status"}, false},
+		{[]string{"pwsh", "-c", "git status"}, false},
+		{[]string{"cmd.exe", "-c", "git status"}, false},
+		{[]string{`C:\Tools\fish.exe`, "-c", "git status"}, false},
+		{[]string{"/tmp/bash", "-c", "git status"}, false},
+		{[]string{"./sh", "-c", "git status"}, false},
+		{"git status *.go", false}, // a file may be named --output=x.go
+		{"git status {--output=/x,a}", false},
+		{"git status --out{put=/x,}", false},
 		{"git", false},
 		{"git statusx", false},
 		{"git 'status -s'", false},
@@ -216,6 +226,71 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 				t.Errorf("%s in folder %q: %v, want %v", command, folder, !want, want)
 			}
 		}
+	}
+}
+
+// A rule that allows the first words of a command allows no option with which it writes or runs something else; one that
+// denies them denies those all the more.
+func TestTheFirstWordsAllowNoOptionThatWritesOrRuns(t *testing.T) {
+	for _, c := range []struct {
+		prefix, command string
+		want            bool
+	}{
+		{"git log", "git log -3 --oneline --stat -- src", true},
+		{"git log", "git log --output=/home/me/.bashrc --format=x", false},
+		{"git log", "git log --outp=/x", false},
+		{"git diff", "git diff --no-index --output=F a b", false},
+		{"git diff", "git diff --ext-diff", false},
+		{"git", "git -c core.pager=evil log", false},
+		{"git", "git --exec-path=/tmp log", false},
+		{"git fetch", "git fetch --upload-pack=/tmp/evil", false},
+		{"git fetch", "git fetch '--upload-pack=/tmp/evil'", false},
+		{"git push", "git push --receive-pack=/tmp/evil", false},
+		{"git submodule", "git submodule foreach evil", false},
+		{"git -c a=b log", "git -c a=b log -3", true}, // the person typed it
+		{"go list", "go list -toolexec /tmp/evil ./...", false},
+		{"go list", "go list --toolexec=/tmp/evil", false},
+		{"go vet", "go vet -vettool=/tmp/evil", false},
+		{"go test", "go test -race -count=1 -run X ./...", true},
+		{"go test", "go test -exec /tmp/evil .", false},
+		{"go test", "go test -test.cpuprofile=x .", false},
+		{"go build", "go build -o /usr/bin/git .", false},
+		{"curl", "curl https://a.example", true},
+		{"curl", "curl -so /etc/x https://a.example", false},
+		{"find", "find . -name x -type f", true},
+		{"find", "find . -delete", false},
+		{"find", "find . -execdir evil", false},
+		{"find", "find . -okdir evil", false},
+		{"node", "node -e 1", false},
+		{"node", "node --require ./evil.js", false},
+		{"node", "node --import=./evil.mjs", false},
+		{"python", "python -c evil", false},
+		{"make", "make --eval=x", false},
+		{"cat", "cat a xargs", false},
+		{"time", "time tee /etc/x", false},
+		{"ls", "ls -la .", true},
+	} {
+		s := call("Bash", map[string]any{"command": c.command})
+		m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: c.prefix}}}
+		for verdict, want := range map[Verdict]bool{Allow: c.want, Deny: true, Ask: true} {
+			if got := (Rule{Verdict: verdict, Match: m}).Matches(s, here); got != want {
+				t.Errorf("%s %q: %q is %v, want %v", verdict, c.prefix, c.command, got, want)
+			}
+		}
+	}
+}
+
+func TestAnotherShellsTextIsNotReadAsPOSIX(t *testing.T) {
+	const quoted = "git status 'a & b'"
+	m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: "git status"}}}
+	for tool, more := range map[string]map[string]any{"PowerShell": {}, "run_cmd": {}, "fish": {}, "Bash": {"shell": "pwsh"}, "shell": {"shell": 1}} {
+		more["command"] = quoted
+		if m.Matches(call(tool, more), here) {
+			t.Errorf("%s with %v matches", tool, more)
+		}
+	}
+	if !m.Matches(call("Bash", map[string]any{"command": quoted, "shell": "/bin/bash"}), here) {
+		t.Error("bash does not match")
 	}
 }
 

@@ -59,7 +59,7 @@ func matches() *rapid.Generator[Match] {
 		return ""
 	}
 	return rapid.Custom(func(t *rapid.T) Match {
-		m := Match{Protocol: sometimes(t, "protocol"), Platform: sometimes(t, "platform"), Agent: sometimes(t, "agent"), Folder: sometimes(t, "folder"), Session: sometimes(t, "session"), Tool: sometimes(t, "tool")}
+		m := Match{Protocol: sometimes(t, "protocol"), Platform: sometimes(t, "platform"), Agent: sometimes(t, "agent"), Folder: sometimes(t, "folder"), Session: sometimes(t, "session"), Tool: sometimes(t, "tool"), Only: rapid.Bool().Draw(t, "only")}
 		for range rapid.IntRange(0, 2).Draw(t, "arguments") {
 			m.Arguments = append(m.Arguments, Argument{Name: rapid.SampledFrom([]string{"command", "file_path", "url", "x"}).Draw(t, "name"),
 				Op: rapid.SampledFrom([]Op{Is, Like, Command, Within, Host, "other"}).Draw(t, "op"), Value: texts().Draw(t, "value")})
@@ -78,7 +78,7 @@ func TestMatchingNeverPanicsAndNarrowingNeverWidens(t *testing.T) {
 		got := m.Matches(s, here)
 		_, _ = m.String(), m.Check("")
 		wider := m
-		wider.Arguments, wider.Tool = nil, ""
+		wider.Arguments, wider.Tool, wider.Only = nil, "", false
 		if got && !wider.Matches(s, here) {
 			t.Error("what matches does not match with less asked for")
 		}

@@ -24,6 +24,12 @@ func (m Match) String() string {
 		b.WriteString([]string{" whose ", " and whose "}[min(i, 1)] + a.sentence())
 	}
 	switch {
+	case m.Only && len(m.Arguments) == 0:
+		b.WriteString(" without any arguments")
+	case m.Only:
+		b.WriteString(" and no other arguments")
+	}
+	switch {
 	case m.Agent == "":
 	case strings.Contains(m.Agent, "*"):
 		b.WriteString(", by agents named like " + quote(m.Agent))
@@ -45,7 +51,7 @@ func (m Match) String() string {
 }
 
 func (m Match) everything() bool {
-	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && m.Tool == "" && len(m.Arguments) == 0 && m.Hours == nil
+	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && m.Tool == "" && len(m.Arguments) == 0 && !m.Only && m.Hours == nil
 }
 
 func quote(s string) string { return "“" + s + "”" }

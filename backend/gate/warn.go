@@ -89,6 +89,9 @@ func (m Match) covers(o Match, p Place) bool {
 	if m.Hours != nil && (o.Hours == nil || m.Hours.sentence() != o.Hours.sentence()) {
 		return false
 	}
+	if m.Only && (!o.Only || slices.ContainsFunc(o.Arguments, func(a Argument) bool { return !m.names(a.Name) })) {
+		return false
+	}
 	return !slices.ContainsFunc(m.Arguments, func(a Argument) bool {
 		return !slices.ContainsFunc(o.Arguments, func(b Argument) bool { return a.covers(b) })
 	})
@@ -107,7 +110,7 @@ func (a Argument) covers(b Argument) bool {
 	case a.Op == Command && b.Op == Command:
 		wide, ok := commandWords(a.Value)
 		narrow, okB := commandWords(b.Value)
-		return ok && okB && len(narrow) >= len(wide) && slices.Equal(wide, narrow[:len(wide)])
+		return ok && okB && len(narrow) >= len(wide) && slices.Equal(wide, narrow[:len(wide)]) && !writesOrRuns(wide, narrow[len(wide):])
 	case a.Op == Within && b.Op == Within:
 		wide, ok := rooted(a.Value) // others depend on where the call works
 		narrow, okB := rooted(b.Value)
