@@ -135,7 +135,9 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 	for _, id := range ids {
 		card := op.call("GET", "/api/items/"+id, nil).want(200)
 		var v struct {
-			Call   struct{ Arguments struct{ Command, Description string } }
+			Call struct {
+				Arguments struct{ Command, Description string }
+			}
 			Offers []struct {
 				Scope gate.Scope
 				Match gate.Match

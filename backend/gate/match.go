@@ -1,13 +1,11 @@
 package gate
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"time"
 
 	"deskbell/backend/inbox"
-	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -77,15 +75,6 @@ func (a Argument) matches(s Subject, p Place, strict bool) bool {
 		return isText && matchesHost(a.Value, text)
 	}
 	return false
-}
-
-func sameJSON(raw []byte, value string) bool {
-	is, err := signing.Canonical(raw)
-	if err != nil {
-		return false
-	}
-	want, err := signing.Canonical([]byte(value))
-	return err == nil && bytes.Equal(is, want)
 }
 
 // like says whether the whole text fits the pattern: * is any text, also none and also of many lines.

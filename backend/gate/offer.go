@@ -46,11 +46,12 @@ func Offers(s Subject, p Place) []Offer {
 		m.Session = s.Call.Session
 		offer(ForSession, m)
 	}
-	if _, ok := rooted(s.Call.Folder); ok {
+	switch {
+	case s.Call.Folder != "": // one that cannot be compared is none to offer
 		narrow.Folder = s.Call.Folder
-	} else if strings.Contains(s.Agent, "*") {
+	case strings.Contains(s.Agent, "*"):
 		return offers
-	} else {
+	default:
 		narrow.Agent = s.Agent
 	}
 	offer(Always, narrow)

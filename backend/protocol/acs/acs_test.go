@@ -2,9 +2,11 @@ package acs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"deskbell/backend/guardian"
+	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
 )
 
@@ -49,6 +51,32 @@ func TestChainVectors(t *testing.T) {
 			t.Errorf("chain hash %s, %v", s.Hash, err)
 		}
 		head = s.Hash
+	}
+}
+
+// callOf is what rules see of a step.
+func callOf(t *testing.T, name, metadata, payload string) inbox.Call {
+	t.Helper()
+	q := &request{}
+	if f := q.read([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + name + `","params":{"request_id":"r","metadata":` + metadata + `,"payload":` + payload + `}}`)); f != nil {
+		t.Fatal(f)
+	}
+	m, found, _ := lookup(name)
+	if !found {
+		t.Fatal(name)
+	}
+	s := &step{request: q, method: m, session: guardian.Session{ID: "s", Platform: "claude-code", Folder: "/session"}}
+	return s.call()
+}
+
+// Rules see where an agent works as it says it, never a part of that.
+func TestTheFolderOfACallIsWhole(t *testing.T) {
+	long := "/w/" + strings.Repeat("a/", 600) + "secret"
+	if got := callOf(t, "steps/preCompact", `{"cwd":"`+long+`"}`, `{}`).Folder; got != long {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := callOf(t, "steps/preCompact", `{}`, `{}`).Folder; got != "/session" {
+		t.Error(got)
 	}
 }
 

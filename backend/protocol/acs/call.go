@@ -13,7 +13,6 @@ const (
 	maxTitle   = 200
 	maxSummary = 300
 	maxPrompt  = 4000
-	maxFolder  = 1000
 	// recent is how many steps back the card looks.
 	recent = 40
 	// shown is how many of them it shows.
@@ -53,7 +52,7 @@ func (s *step) call() inbox.Call {
 // folder is where the agent works: as this step says, or as its session began.
 func (s *step) folder() string {
 	if cwd := s.claimed("cwd"); cwd != "" {
-		return clip(cwd, maxFolder)
+		return cwd // whole: a rule compares it, and a part of a path is another path
 	}
 	return s.session.Folder
 }
