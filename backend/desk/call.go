@@ -22,6 +22,7 @@ const (
 	maxStepText  = 1 << 10
 	maxEditable  = 64 << 10 // of one argument; a larger one cannot be edited here
 	maxCallParts = 64
+	maxExtra     = 16 // of what is in no argument
 )
 
 type callView struct {
@@ -178,7 +179,29 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.other(m, value, isText)
 		}
 	}
+	p.extra(c)
 	return p.paths()
+}
+
+// extra shows what the call says besides its arguments: whose tool it is, and what is in none of them.
+func (p *partWriter) extra(c inbox.Call) {
+	for _, said := range [][2]string{{"tool/provider", c.Provider}, {"tool/version", c.Version}} {
+		if said[1] != "" {
+			p.other(wire.Member{Name: said[0]}, said[1], true)
+		}
+	}
+	members, _ := wire.Members(c.Extra) // none where there are none
+	for i, m := range members {
+		if i == maxExtra {
+			p.rest(members[i:])
+			break
+		}
+		if value, isText := wire.String(m.Value); m.Name == "raw_command" {
+			p.command(m, value, isText)
+		} else {
+			p.other(m, value, isText)
+		}
+	}
 }
 
 // partWriter gathers the parts of one call.

@@ -102,6 +102,14 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 	}
 }
 
+func TestWhatElseACallSaysIsShown(t *testing.T) {
+	v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "Bash", Provider: "p", Version: "2", Arguments: json.RawMessage(`{"command":"ls"}`), Extra: json.RawMessage(`{"raw_command":"sudo ls","_meta":{"a":1}}`), Folder: "/w"})
+	const want = "command command ls\ntext tool/provider p\ntext tool/version 2\ncommand raw_command sudo ls !runs as the administrator (sudo)\ndata _meta {\"a\":1}"
+	if got := said(v.Parts); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
 func TestNothingIsOutsideOfAFolderNobodyNamed(t *testing.T) {
 	v := deskOfCalls().viewCall("acs", &inbox.Call{Arguments: json.RawMessage(`{"file_path":"/etc/passwd"}`)})
 	if *v.Parts[0].Outside {

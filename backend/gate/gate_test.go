@@ -21,6 +21,8 @@ func TestSentences(t *testing.T) {
 			"Calls of “Bash” whose “command” is a single command that begins with the words “git status” and whose “x” is exactly “1”, by the agent “a”, of the platform “claude-code”, over the protocol “acs”, working in this folder or below it: “/w”, in this session only: “s1”."},
 		{Match{Arguments: []Argument{{"p", Within, "/w"}, {"u", Host, "example.com"}, {"l", Like, "a*"}}},
 			"Calls of any tool whose “p” is this path or below it: “/w” and whose “u” is a web address at “example.com” and whose “l” is like “a*”."},
+		{Match{Tool: "T", Provider: "p", Version: "2", Only: true}, "Calls of “T” of the provider “p” in the version “2” without any arguments."},
+		{Match{Provider: "p"}, "Calls of any tool of the provider “p”."},
 		{Match{Tool: "T", Only: true}, "Calls of “T” without any arguments."},
 		{Match{Tool: "T", Only: true, Arguments: []Argument{{"x", Is, "1"}}, Session: "s"}, "Calls of “T” whose “x” is exactly “1” and no other arguments, in this session only: “s”."},
 		{Match{Tool: "T", Hours: &Hours{From: "09:00", To: "17:00", Days: []int{5, 1, 2}}}, "Calls of “T”, from 09:00 to 17:00 on Monday, Tuesday and Friday."},
@@ -135,6 +137,35 @@ func TestAnOfferPinsTheWholeCall(t *testing.T) {
 				t.Errorf("%s: %s of %s is %v, want %v", c.later.Call.Tool, o.Match, c.later.Call.Arguments, got, c.want)
 			}
 		}
+	}
+}
+
+// A call that says more than its arguments is allowed by no rule, and denied by those that are about it.
+func TestWhatElseACallSaysKeepsItFromBeingAllowed(t *testing.T) {
+	asked := call("Bash", map[string]any{"command": "ls"})
+	offer := Offers(asked, here)[0].Match
+	other := asked
+	other.Call.Extra = []byte(`{"raw_command":"rm -rf /"}`)
+	for _, m := range []Match{offer, {}} {
+		if (Rule{Verdict: Allow, Match: m}).Matches(other, here) || !(Rule{Verdict: Deny, Match: m}).Matches(other, here) {
+			t.Errorf("%s", m)
+		}
+	}
+	for _, o := range Offers(other, here) {
+		if o.Verdict == Allow {
+			t.Errorf("%s is offered", o.Match)
+		}
+	}
+	other = asked
+	if other.Call.Provider = "p"; offer.Matches(other, here) || !Offers(other, here)[0].Match.Matches(other, here) {
+		t.Error("another provider's tool of the name")
+	}
+	if offer = Offers(other, here)[0].Match; offer.Matches(asked, here) || offer.Provider != "p" {
+		t.Errorf("%s", offer)
+	}
+	other.Call.Version = "2"
+	if offer.Matches(other, here) || (Match{Version: "1"}).Matches(other, here) || !(Match{Version: "2"}).Matches(other, here) {
+		t.Error("another version of the tool")
 	}
 }
 

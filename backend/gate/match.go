@@ -24,7 +24,10 @@ func (m Match) Matches(s Subject, p Place) bool { return m.matches(s, p, true) }
 func (m Match) matches(s Subject, p Place, strict bool) bool {
 	c := s.Call
 	same := func(want, is string) bool { return want == "" || want == is }
-	return same(m.Protocol, s.Protocol) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
+	if strict && len(c.Extra) > 0 || m.Only && (m.Provider != c.Provider || m.Version != c.Version) {
+		return false // it says more than a rule can compare
+	}
+	return same(m.Protocol, s.Protocol) && same(m.Provider, c.Provider) && same(m.Version, c.Version) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
 		(m.Agent == "" || like(m.Agent, s.Agent)) && (m.Tool == "" || like(m.Tool, c.Tool)) &&
 		(m.Folder == "" || within(m.Folder, c.Folder, "", p.Home)) &&
 		(m.Hours == nil || m.Hours.contain(s.At, p.Location)) && (!m.Only || m.namesAll(c)) &&

@@ -31,14 +31,13 @@ func Offers(s Subject, p Place) []Offer {
 	if !ok || s.Call.Tool == "" || strings.Contains(s.Call.Tool, "*") {
 		return nil
 	}
-	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Arguments: arguments, Only: true}
+	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Provider: s.Call.Provider, Version: s.Call.Version, Arguments: arguments, Only: true}
 	var offers []Offer
 	offer := func(scope Scope, m Match) {
-		if len(m.Check("")) > 0 || !m.Matches(s, p) {
-			return
-		}
 		for _, v := range []Verdict{Allow, Deny} {
-			offers = append(offers, Offer{scope, v, m})
+			if len(m.Check("")) == 0 && (Rule{Verdict: v, Match: m}).Matches(s, p) {
+				offers = append(offers, Offer{scope, v, m})
+			}
 		}
 	}
 	if s.Call.Session != "" {

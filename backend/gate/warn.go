@@ -79,6 +79,9 @@ func startsAny(words []string) bool {
 // covers says that every call which o matches is one that m matches. False when that cannot be told.
 func (m Match) covers(o Match, p Place) bool {
 	same := func(a, b string) bool { return a == "" || a == b }
+	if !same(m.Provider, o.Provider) || !same(m.Version, o.Version) || m.Only && (m.Provider != o.Provider || m.Version != o.Version) {
+		return false
+	}
 	pattern := func(a, b string) bool { return a == "" || a == b || b != "" && !strings.Contains(b, "*") && like(a, b) }
 	if !same(m.Protocol, o.Protocol) || !same(m.Platform, o.Platform) || !same(m.Session, o.Session) || !pattern(m.Agent, o.Agent) || !pattern(m.Tool, o.Tool) {
 		return false

@@ -80,6 +80,30 @@ func TestTheFolderOfACallIsWhole(t *testing.T) {
 	}
 }
 
+// Nothing that may bear on the act is lost between the wire and the card.
+func TestWhatElseACallSays(t *testing.T) {
+	for _, c := range []struct{ name, payload, arguments, extra string }{
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"}},"raw_command":"ls"}`, `{"command":"ls"}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"}},"raw_command":"rm -rf /"}`, `{"command":"ls"}`, `{"raw_command":"rm -rf /"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"shell"},"arguments":{"command":{"value":["ls","-l"]}},"raw_command":"ls -l"}`, `{"command":["ls","-l"]}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"X"},"arguments":{},"raw_command":"ls"}`, `{}`, `{"raw_command":"ls"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"X"},"arguments":{},"raw_command":""}`, `{}`, ``},
+		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"progressToken":7}}}`, `{"a":1}`, ``},
+		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","_meta":{"root":true},"task":{"ttl":1}}}`, `{}`, `{"_meta":{"root":true},"task":{"ttl":1}}`},
+		{"steps/subagentStart", `{"subagent_session_id":"s","intent_derivation":"fresh","subagent_descriptor":{"agent_name":"a","intent_derivation":"inherit_full"}}`,
+			`{"agent_name":"a","intent_derivation":"fresh","subagent_session_id":"s"}`, `{"intent_derivation":"inherit_full"}`},
+	} {
+		got := callOf(t, c.name, `{}`, c.payload)
+		if string(got.Arguments) != c.arguments || string(got.Extra) != c.extra {
+			t.Errorf("%s: %s and %s", c.payload, got.Arguments, got.Extra)
+		}
+	}
+	got := callOf(t, "steps/toolCallRequest", `{}`, `{"tool":{"name":"X","provider":"p","version":"2"},"arguments":{}}`)
+	if got.Provider != "p" || got.Version != "2" {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A decision that a method, or an agent, cannot take becomes one that it can (ACS §6.5).
 func TestFit(t *testing.T) {
 	modified := decision{Verdict: modify, Reasoning: "r", Modifications: &modifications{Overrides: []byte(`{"a":1}`)}}
