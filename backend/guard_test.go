@@ -157,7 +157,7 @@ func TestTheCardOfACall(t *testing.T) {
 	h := withCalls(t)
 	op := h.operator()
 	it := h.ask(listing("git status"))
-	h.ask(listing("git status -s"))
+	h.ask(listing("git status"))
 	page := op.call("GET", "/api/items/"+it.ID, nil).want(200)
 	var v struct {
 		Held       bool
@@ -174,7 +174,7 @@ func TestTheCardOfACall(t *testing.T) {
 	if !v.Held || v.Ask != "call" || v.Call["session"] != "test/s1" || v.Call["warning"] != "Allowing this also answers Claude Code’s own question." {
 		t.Errorf("%s", page.body)
 	}
-	if len(v.RuleOffers) != 4 || v.RuleOffers[0].Past != 2 || !strings.Contains(v.RuleOffers[0].Text, "begins with the words “git status”") || len(v.RuleOffers[0].Warnings) != 1 {
+	if len(v.RuleOffers) != 4 || v.RuleOffers[0].Past != 2 || !strings.Contains(v.RuleOffers[0].Text, "is exactly “git status” and no other arguments") || len(v.RuleOffers[0].Warnings) != 1 {
 		t.Errorf("%+v", v.RuleOffers)
 	}
 	if got := op.call("GET", "/api/state", nil).want(200).get("counts", "guardian"); got != "2" {

@@ -67,6 +67,12 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"pi's edit", "edit", `{"path":"a","oldText":"x","newText":"y"}`, "diff newText a [-x 1/0] [+y 0/1]"},
 		{"Claude Code's MultiEdit", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y"},{"old_string":"1","new_string":""}]}`,
 			"diff edits a [-x 1/0] [+y 0/1]\ndiff edits a [-1 1/0]"},
+		{"edits that say more", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","oldText":"z","new_string":"y","replace_all":true},{"old_string":"1","new_string":""}]}`,
+			"diff edits a [-x 1/0] [+y 0/1]\ndata edits/0 {\"oldText\":\"z\",\"replace_all\":true}\ndiff edits a [-1 1/0]"},
+		{"a path of detours", "Write", `{"file_path":"` + strings.Repeat("./", 600) + `../etc/x","content":"y"}`, "file content ../etc/x y outside"},
+		{"a path that is too long", "Read", `{"file_path":"/w/` + strings.Repeat("a", maxPath) + `/../../../etc/x"}`, "path file_path /etc/x outside"},
+		{"a path that is too long without detours", "Read", `{"file_path":"/w/` + strings.Repeat("a", maxPath) + `/x"}`,
+			"path file_path …" + strings.Repeat("a", maxPath-2) + "/x outside -5"},
 		{"edits that are none", "MultiEdit", `{"file_path":"a","edits":[{"x":1}]}`, `path file_path a` + "\n" + `data edits [{"x":1}]`},
 		{"Claude Code's Write", "Write", `{"file_path":"/w/a","content":"x\ny"}`, "file content /w/a x\ny"},
 		{"an empty file", "Write", `{"file_path":"/w/a","content":""}`, "file content /w/a"},
@@ -74,6 +80,13 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 			"text cell_id c1\nfile new_source /w/a.ipynb x=1\ntext edit_mode replace"},
 		{"Codex's apply_patch", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n@@ func x\n a\n-b\n+c\n*** Add File: /etc/x\n+new\n*** Delete File: d\n*** End Patch"}`,
 			"diff command a.go [ @@ func x 0/0] [ a 0/0] [-b 0/0] [+c 0/0]\ndiff command /etc/x [ *** Add File: /etc/x 0/0] [+new 0/0] outside\ndiff command d [ *** Delete File: d 0/0]"},
+		{"a script that looks like a patch", "Bash", `{"command":"*** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch"}`,
+			"command command *** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch !removes files without asking (rm -rf)"},
+		{"another tool's text that looks like a patch", "mcp__x__apply_patch", `{"input":"*** Begin Patch\n+x"}`, "text input *** Begin Patch\n+x"},
+		{"a patch in a command", "shell", `{"command":["bash","-lc","apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF\nrm -rf b"]}`,
+			"command command bash -lc 'apply_patch <<'\\''EOF'\\''\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF\nrm -rf b' !removes files without asking (rm -rf)\ndiff command a [+x 0/0] [ EOF 0/0] [ rm -rf b 0/0]"},
+		{"a patch as a word", "shell", `{"command":["apply_patch","*** Begin Patch\n*** Update File: a\n+x"]}`,
+			"command command apply_patch '*** Begin Patch\n*** Update File: a\n+x'\ndiff command a [+x 0/0]"},
 		{"a patch without a file", "apply_patch", `{"input":"*** Begin Patch\n+x"}`, "diff input [+x 0/0]"},
 		{"Claude Code's WebFetch", "WebFetch", `{"url":"https://example.com/a","prompt":"p"}`, "url url example.com https://example.com/a\ntext prompt p"},
 		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id outside\ndata limit 5"},
@@ -86,6 +99,14 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		if got := said(v.Parts); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, got, c.want)
 		}
+	}
+}
+
+func TestWhatElseACallSaysIsShown(t *testing.T) {
+	v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "Bash", Provider: "p", Version: "2", Arguments: json.RawMessage(`{"command":"ls"}`), Extra: json.RawMessage(`{"raw_command":"sudo ls","_meta":{"a":1}}`), Folder: "/w"})
+	const want = "command command ls\ntext tool/provider p\ntext tool/version 2\ncommand raw_command sudo ls !runs as the administrator (sudo)\ndata _meta {\"a\":1}"
+	if got := said(v.Parts); got != want {
+		t.Errorf("%s", got)
 	}
 }
 
@@ -159,12 +180,12 @@ func TestManyChangesAreCut(t *testing.T) {
 	for i := range 200 {
 		many[fmt.Sprint("argument", i)] = short
 	}
-	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, "files": map[string]any{"input": patch}, "arguments": many} {
+	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, patchTool: map[string]any{"input": patch}, "arguments": many} {
 		raw, err := json.Marshal(arguments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "T", Arguments: raw, Folder: "/w"})
+		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: what, Arguments: raw, Folder: "/w"})
 		lines, left := 0, 0
 		for _, p := range v.Parts {
 			lines, left = lines+len(p.Lines), left+p.LeftOut

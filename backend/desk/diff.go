@@ -1,6 +1,8 @@
 package desk
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,7 +37,8 @@ func (p *partWriter) diff(name, path, old, new string) {
 
 func (p *partWriter) addDiff(name, path string, lines []diffLine, left int) {
 	p.lines += len(lines)
-	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shortSpans(path), Lines: list(lines), LeftOut: left, Outside: p.mark(path)})
+	shown, _ := pathSpans(path) // marked where it is cut: what is left out here is lines
+	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shown, Lines: list(lines), LeftOut: left, Outside: p.mark(path)})
 }
 
 // edits shows a list of changes of one file; false: it is none.
@@ -44,7 +47,10 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 	if err != nil || len(elements) == 0 {
 		return false
 	}
-	type change struct{ old, new string }
+	type change struct {
+		old, new string
+		more     []wire.Member // what else it says: replace_all
+	}
 	var changes []change
 	for _, e := range elements {
 		members, err := wire.Members(e)
@@ -56,14 +62,16 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 			if i < 0 {
 				return "", false
 			}
-			return wire.String(members[i].Value)
+			s, ok := wire.String(members[i].Value)
+			members = slices.Delete(members, i, i+1) // what is left is shown as it is
+			return s, ok
 		}
 		old, hasOld := text(oldNames)
 		new, hasNew := text(newNames)
 		if !hasOld || !hasNew {
 			return false
 		}
-		changes = append(changes, change{old, new})
+		changes = append(changes, change{old, new, members})
 	}
 	left := max(0, len(changes)-maxEditsInCall)
 	for i, c := range changes[:len(changes)-left] {
@@ -72,6 +80,9 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 			cut += left // further changes, none of which is shown
 		}
 		p.addDiff(m.Name, path, lines, cut)
+		if len(c.more) > 0 {
+			p.other(wire.Member{Name: fmt.Sprintf("%s/%d", m.Name, i), Value: wire.Compose(c.more)}, "", false)
+		}
 	}
 	return true
 }
@@ -140,8 +151,30 @@ func diffLines(oldText, newText string, limit int) (lines []diffLine, left int) 
 	return lines, left
 }
 
+// patchTool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
+const patchTool = "apply_patch"
+
 // patchBegins is how a patch in the form of apply_patch begins.
 const patchBegins = "*** Begin Patch"
+
+// heredoc is how a shell hands a patch to that program.
+var heredoc = regexp.MustCompile(`^\s*` + patchTool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
+
+// patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
+func patchIn(raw []byte) (string, bool) {
+	text, isText := wire.String(raw)
+	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
+		first, _ := wire.String(words[0])
+		if text, _ = wire.String(words[len(words)-1]); first == patchTool && strings.HasPrefix(strings.TrimSpace(text), patchBegins) {
+			return text, true
+		}
+	}
+	at := heredoc.FindStringIndex(text)
+	if at == nil || !strings.HasPrefix(text[at[1]:], patchBegins) {
+		return "", false
+	}
+	return text[at[1]:], true
+}
 
 // patch shows a patch in the form of apply_patch, file by file. Its lines have no numbers: it gives none.
 func (p *partWriter) patch(name, text string) {

@@ -156,6 +156,9 @@ func (d *Desk) ruleOfCall(ctx context.Context, id string, dec inbox.Decision, b 
 	if it.Content.Call == nil {
 		return inbox.Invalid("/rule", "belongs to an answer to a call")
 	}
+	if it.Pending != nil {
+		return inbox.ErrDecided
+	}
 	var late *inbox.TerminalError
 	if _, err := it.Apply(dec, d.Settings.Get().Operator(), "", d.now()); err != nil && !errors.As(err, &late) {
 		return err

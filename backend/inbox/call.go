@@ -18,8 +18,14 @@ const (
 // the agent says of itself.
 type Call struct {
 	Tool string `json:"tool"`
+	// Provider and Version are whose tool it is and which one, where the agent says so.
+	Provider string `json:"provider,omitempty"`
+	Version  string `json:"version,omitempty"`
 	// Arguments is a JSON object, its members in the agent's order.
 	Arguments json.RawMessage `json:"arguments"`
+	// Extra is a JSON object of what else the request says that may bear on the act, by its names: a command that is not the
+	// one in Arguments, members that the hub does not know. None: nothing.
+	Extra json.RawMessage `json:"extra,omitempty"`
 	// Editable names the arguments that may be changed before they are allowed; "*" is all of them, none: nothing.
 	Editable []string `json:"editable,omitempty"`
 	Platform string   `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi

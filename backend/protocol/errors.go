@@ -39,6 +39,7 @@ var table = []struct {
 	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
 	{mailbox.ErrNoLeg, http.StatusUnprocessableEntity, "not_addressable"},
 	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},
+	{inbox.ErrDecided, http.StatusConflict, "already_decided"},
 	{gate.ErrUnknownRule, http.StatusNotFound, "not_found"},
 	{guardian.ErrUnknownSession, http.StatusNotFound, "not_found"},
 	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
