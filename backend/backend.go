@@ -188,9 +188,9 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
-	// is taken for an old one. One that cannot be ended keeps nobody from the others.
-	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx)); err != nil {
-		h.log.Error("requests of an earlier start", "err", err)
+	// is taken for an old one, and nobody can answer a card that leads nowhere.
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx)); err != nil {
+		return fmt.Errorf("requests of an earlier start: %w", err)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (h *house) guard(id string, steps int) {
 			if err := h.hub.gate.Record(ctx, j); err != nil {
 				h.t.Fatal(err)
 			}
-			if err := g.Answer(ctx, "acs", id, st.Seq, gate.Deny, []string{"rule_denied"}, h.now(), []byte("{\n\"jsonrpc\":\"2.0\"}")); err != nil {
+			if err := g.Answer(ctx, "acs", id, guardian.Answer{Seq: st.Seq, Verdict: gate.Deny, Codes: []string{"rule_denied"}, At: h.now(), Sent: []byte("{\n\"jsonrpc\":\"2.0\"}")}); err != nil {
 				h.t.Fatal(err)
 			}
 		}

@@ -143,22 +143,26 @@ func scanJudgement(row scanner) (gate.Judgement, error) {
 
 // PutJudgement implements gate.Store.
 func (s *Store) PutJudgement(ctx context.Context, j gate.Judgement) error {
+	return s.do(ctx, func(t *tx) error { return t.putJudgement(j) })
+}
+
+// putJudgement stores a judgement, without what the agent did before the call.
+func (t *tx) putJudgement(j gate.Judgement) error {
+	j.Call.Prompt, j.Call.Steps = "", nil
 	subject, err := json.Marshal(j.Subject)
 	if err != nil {
 		return fmt.Errorf("judgement: %w", err)
 	}
 	changed := sql.NullString{String: string(j.Changed), Valid: len(j.Changed) > 0}
-	return s.do(ctx, func(t *tx) error {
-		n, err := t.run(`INSERT INTO judgements (protocol, agent, session, request, at, tool, item, verdict, judge, reason, decided_at, changed, subject)
-			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
-			ON CONFLICT (protocol, session, request) DO UPDATE SET item = excluded.item, verdict = excluded.verdict, judge = excluded.judge,
-				reason = excluded.reason, decided_at = excluded.decided_at, changed = excluded.changed WHERE verdict = ''`,
-			j.Protocol, j.Agent, j.Call.Session, j.Call.Request, ms(j.At), j.Call.Tool, j.Item, string(j.Verdict), j.Judge, j.Reason, ms(j.DecidedAt), changed, string(subject))
-		if err == nil && n == 0 {
-			err = gate.ErrJudged
-		}
-		return err
-	})
+	n, err := t.run(`INSERT INTO judgements (protocol, agent, session, request, at, tool, item, verdict, judge, reason, decided_at, changed, subject)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
+		ON CONFLICT (protocol, session, request) DO UPDATE SET item = excluded.item, verdict = excluded.verdict, judge = excluded.judge,
+			reason = excluded.reason, decided_at = excluded.decided_at, changed = excluded.changed WHERE verdict = ''`,
+		j.Protocol, j.Agent, j.Call.Session, j.Call.Request, ms(j.At), j.Call.Tool, j.Item, string(j.Verdict), j.Judge, j.Reason, ms(j.DecidedAt), changed, string(subject))
+	if err == nil && n == 0 {
+		err = gate.ErrJudged
+	}
+	return err
 }
 
 // Judgements implements gate.Store.

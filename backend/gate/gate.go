@@ -112,6 +112,7 @@ type Store interface {
 	// RuleUses counts the judgements of each rule and says when the last was.
 	RuleUses(ctx context.Context) (map[string]Use, error)
 	// PutJudgement stores a judgement, or completes the one that waits. ErrJudged when there is one that does not wait.
+	// What the agent did before the call (Call.Prompt, Call.Steps) is not kept with it.
 	PutJudgement(ctx context.Context, j Judgement) error
 	// Judgements calls fn with the newest limit judgements since then, newest first, until fn says false.
 	Judgements(ctx context.Context, since time.Time, limit int, fn func(Judgement) bool) error

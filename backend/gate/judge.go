@@ -89,13 +89,15 @@ func judge(rules []Rule, s Subject, p Place) Ruling {
 // called before the agent is answered, so that no answer is without its record. What the agent did before the call is
 // not kept with it. Errors: ErrJudged.
 func (g *Gate) Record(ctx context.Context, j Judgement) error {
-	j.Call.Prompt, j.Call.Steps = "", nil
 	if err := g.Store.PutJudgement(ctx, j); err != nil {
 		return err
 	}
 	g.OnChange()
 	return nil
 }
+
+// Recorded tells of a judgement that was stored together with the answer it belongs to.
+func (g *Gate) Recorded() { g.OnChange() }
 
 // Ruled is the judgement of a call that a rule decided.
 func Ruled(s Subject, r Ruling, at time.Time) Judgement {
