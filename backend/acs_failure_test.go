@@ -251,7 +251,7 @@ func TestACSKilled(t *testing.T) {
 		if j := a.judged(call); j.Verdict != gate.Deny || j.Judge != "system:agent-gone" {
 			t.Errorf("judgement: %+v", j)
 		}
-		if v := a.viewed(call); v.Verdict != "unanswered" || !slices.Equal(v.Codes, []string{"agent_disconnected"}) {
+		if v := a.viewed(call); v.Verdict != "deny" || !slices.Equal(v.Codes, []string{"agent_disconnected"}) {
 			t.Errorf("on the page: %+v", v)
 		}
 	}

@@ -134,6 +134,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		OnOwed:     func() { h.queue.Wake() },
 		OnHand:     func(agent string) { h.mailbox.Ring(agent) },
 		OnDue:      func() { h.mailbox.Wake() },
+		OnRule:     h.ruleKept,
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{

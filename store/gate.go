@@ -38,24 +38,39 @@ func (s *Store) Rules(ctx context.Context, revoked bool) ([]gate.Rule, error) {
 
 // PutRule implements gate.Store.
 func (s *Store) PutRule(ctx context.Context, r gate.Rule, before string, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error { return t.putRule(r, before, audit) })
+}
+
+func (t *tx) putRule(r gate.Rule, before string, audit fleet.Audit) error {
 	match, err := json.Marshal(r.Match)
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, func(t *tx) error {
-		place, err := t.rulePlace(r.ID, before)
-		if err != nil {
-			return err
-		}
-		// What a rule was made from, by whom and when stays as it was.
-		if err := t.exec(`INSERT INTO rules (id, place, verdict, reason, match, created_at, created_by, item, revoked_at, revoked_by)
-			VALUES (?,?,?,?,?,?,?,?,0,'')
-			ON CONFLICT (id) DO UPDATE SET place = excluded.place, verdict = excluded.verdict, reason = excluded.reason, match = excluded.match`,
-			r.ID, place, string(r.Verdict), r.Reason, string(match), ms(r.CreatedAt), r.CreatedBy, r.Item); err != nil {
-			return err
-		}
-		return t.Audit(audit)
-	})
+	place, err := t.rulePlace(r.ID, before)
+	if err != nil {
+		return err
+	}
+	// What a rule was made from, by whom and when stays as it was.
+	if err := t.exec(`INSERT INTO rules (id, place, verdict, reason, match, created_at, created_by, item, revoked_at, revoked_by)
+		VALUES (?,?,?,?,?,?,?,?,0,'')
+		ON CONFLICT (id) DO UPDATE SET place = excluded.place, verdict = excluded.verdict, reason = excluded.reason, match = excluded.match`,
+		r.ID, place, string(r.Verdict), r.Reason, string(match), ms(r.CreatedAt), r.CreatedBy, r.Item); err != nil {
+		return err
+	}
+	return t.Audit(audit)
+}
+
+// pledged stores a rule that came with a decision.
+func (t *tx) pledged(raw []byte) error {
+	var p gate.Pledge
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return fmt.Errorf("the rule of a decision: %w", err)
+	}
+	err := t.putRule(p.Rule, p.Before, p.Audit)
+	if errors.Is(err, gate.ErrUnknownRule) { // the one that it was to stand before is revoked by now
+		err = t.putRule(p.Rule, "", p.Audit)
+	}
+	return err
 }
 
 // rulePlace is where a rule goes: before another one, where it is (its own id), or at the end. When halving has used up
