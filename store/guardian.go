@@ -302,6 +302,19 @@ func (g Guarded) Recent(ctx context.Context, protocol, session string, n int) ([
 	return all(rows, err, scanStep)
 }
 
+// Newest implements guardian.Store.
+func (g Guarded) Newest(ctx context.Context, protocol, session, method string) (guardian.Step, error) {
+	st, err := g.s.stmt(ctx, `SELECT `+briefSteps+` FROM steps WHERE protocol = ? AND session = ? AND method = ? ORDER BY seq DESC LIMIT 1`)
+	if err != nil {
+		return guardian.Step{}, err
+	}
+	step, err := scanStep(st.QueryRowContext(ctx, protocol, session, method))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = guardian.ErrUnknownStep
+	}
+	return step, err
+}
+
 // Purge implements guardian.Store.
 func (g Guarded) Purge(ctx context.Context, before, used time.Time) error {
 	for {

@@ -61,6 +61,7 @@ type Answer struct {
 // The errors of a Store.
 var (
 	ErrUnknownSession = errors.New("no such session")
+	ErrUnknownStep    = errors.New("no such step")
 	ErrUsed           = errors.New("the request was used before")
 	ErrSealed         = errors.New("the session is closed")
 	ErrNegotiated     = errors.New("the session has its terms already")
@@ -98,6 +99,8 @@ type Store interface {
 	Steps(ctx context.Context, protocol, session string, after int, fn func(Step) error) error
 	// Recent returns the newest steps of a session, oldest first, without what was sent and answered.
 	Recent(ctx context.Context, protocol, session string, n int) ([]Step, error)
+	// Newest returns the newest step of that method, without what was sent and answered; ErrUnknownStep.
+	Newest(ctx context.Context, protocol, session, method string) (Step, error)
 	// Purge forgets sessions not seen since before, with their steps, and requests used up before used.
 	Purge(ctx context.Context, before, used time.Time) error
 }

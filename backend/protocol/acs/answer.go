@@ -139,10 +139,10 @@ func envelope(id []byte, box string, members []wire.Member) []byte {
 	})
 }
 
-// refuse answers a step that cannot be judged with a DENY of the hub's own that entered no chain. An error would be
-// left to the agent's own posture, which may be to go on.
+// refuse answers a step that cannot be judged with a DENY of the hub's own that entered no chain, or what stands for it
+// where the deed is done. An error would be left to the agent's own posture, which may be to go on.
 func (b *Binding) refuse(q *request, code, reasoning string) []byte {
-	return b.unchained(q, denied(code, reasoning))
+	return b.unchained(q, denied(code, reasoning).fit(q.step.method, false))
 }
 
 // unchained answers a step that entered no chain.

@@ -79,6 +79,10 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 		return b.finish(ctx, s, d, nil), nil
 	}
 	s.subject = gate.Subject{Protocol: Name, Agent: s.session.Agent, At: s.at, Call: s.call()}
+	if refusal == nil && blank(s.subject.Call.Tool) {
+		d := denied(reasonUnnamed, "The call does not say which tool it is about.")
+		refusal = &d
+	}
 	if refusal != nil {
 		return b.finish(ctx, s, *refusal, &gate.Judgement{Judge: "system:" + refusal.Codes[0]}), nil
 	}
