@@ -274,7 +274,7 @@ func TestRulesOverTheirPage(t *testing.T) {
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(204)
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(404)
 	list = op.call("GET", "/api/rules", nil).want(200)
-	if list.into(&all); len(all.Revoked) != 1 || all.Revoked[0]["revoked_by"] != h.hub.operator().String() {
+	if list.into(&all); len(all.Revoked) != 2 || all.Revoked[0]["revoked_by"] != h.hub.operator().String() || all.Revoked[1]["id"] != id || all.Revoked[1]["revoked_by"] != "system:changed" {
 		t.Errorf("%s", list.body)
 	}
 	h.agent("bot").call("GET", "/api/rules", nil).want(403)

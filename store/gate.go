@@ -102,18 +102,32 @@ func (t *tx) rulePlace(id, before string) (float64, error) {
 	return 0, errors.New("no room between two rules") // never: their places are whole numbers now
 }
 
+// ReplaceRule implements gate.Store.
+func (s *Store) ReplaceRule(ctx context.Context, old string, r gate.Rule, before, by string, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error {
+		if err := t.putRule(r, before, audit); err != nil {
+			return err
+		}
+		return t.revokeRule(old, r.CreatedAt, by)
+	})
+}
+
 // RevokeRule implements gate.Store.
 func (s *Store) RevokeRule(ctx context.Context, id string, when time.Time, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error {
-		n, err := t.run(`UPDATE rules SET revoked_at = ?, revoked_by = ? WHERE id = ? AND revoked_at = 0`, ms(when), audit.Actor, id)
-		if err != nil {
+		if err := t.revokeRule(id, when, audit.Actor); err != nil {
 			return err
-		}
-		if n == 0 {
-			return gate.ErrUnknownRule
 		}
 		return t.Audit(audit)
 	})
+}
+
+func (t *tx) revokeRule(id string, when time.Time, by string) error {
+	n, err := t.run(`UPDATE rules SET revoked_at = ?, revoked_by = ? WHERE id = ? AND revoked_at = 0`, ms(when), by, id)
+	if err == nil && n == 0 {
+		err = gate.ErrUnknownRule
+	}
+	return err
 }
 
 // RuleUses implements gate.Store.

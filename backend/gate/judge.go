@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,7 +196,8 @@ func (g *Gate) rule(d Draft) Rule {
 	return Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.Reason, Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
 }
 
-// Change replaces what a rule in force says, and keeps its id. Errors: *inbox.InvalidError, ErrUnknownRule.
+// Change replaces what a rule in force says: by a new rule in its place, so that what the old one judged stays told by
+// its own words. One that only moves stays the same rule. Errors: *inbox.InvalidError, ErrUnknownRule.
 func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
 	var r Rule
 	err := g.change(ctx, "", func(rules []Rule) error {
@@ -203,13 +205,19 @@ func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
 		if i < 0 {
 			return ErrUnknownRule
 		}
-		r = rules[i]
-		r.Verdict, r.Reason, r.Match = d.Verdict, d.Reason, d.Match
 		before := d.Before
 		if before == "" {
 			before = id
 		}
-		return g.put(ctx, r, d, before, "rule changed")
+		if r = rules[i]; r.Verdict == d.Verdict && r.Reason == d.Reason && r.Match.same(d.Match) {
+			return g.put(ctx, r, d, before, "rule moved")
+		}
+		if err := d.check(); err != nil {
+			return err
+		}
+		d.Item = r.Item
+		r = g.rule(d)
+		return wrongBefore(g.Store.ReplaceRule(ctx, id, r, before, changed, g.audit("rule changed: "+string(r.Verdict), r.ID)), before)
 	})
 	return r, err
 }
@@ -218,7 +226,18 @@ func (g *Gate) put(ctx context.Context, r Rule, d Draft, before, act string) err
 	if err := d.check(); err != nil {
 		return err
 	}
-	err := g.Store.PutRule(ctx, r, before, g.audit(act+": "+string(r.Verdict), r.ID))
+	return wrongBefore(g.Store.PutRule(ctx, r, before, g.audit(act+": "+string(r.Verdict), r.ID)), before)
+}
+
+// same says whether two matches are written alike.
+func (m Match) same(o Match) bool {
+	a, err := json.Marshal(m)
+	b, errO := json.Marshal(o)
+	return err == nil && errO == nil && bytes.Equal(a, b)
+}
+
+// wrongBefore names what was wrong when a rule found no place.
+func wrongBefore(err error, before string) error {
 	if err == ErrUnknownRule {
 		return unknownBefore(before)
 	}
@@ -257,6 +276,7 @@ func (g *Gate) change(ctx context.Context, except string, write func(rules []Rul
 const (
 	sessionEnded = "system:session-ended"
 	retention    = "system:retention"
+	changed      = "system:changed"
 )
 
 // EndSession revokes the rules that were for one session alone: it has ended, and none of them can match any more.
