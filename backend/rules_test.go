@@ -257,6 +257,12 @@ func TestRulesOverTheirPage(t *testing.T) {
 	made := op.call("POST", "/api/rules", draft).want(201)
 	id := made.get("id")
 	deny := op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"tool": "Bash"}, "before": id, "reason": "no shell"}).want(201)
+	hidden := "no \u202eshell"
+	if r := op.call("POST", "/api/rules", msg{"verdict": "ask", "match": msg{"tool": "never"}, "reason": hidden}).want(201); r.get("reason_text") != hidden {
+		t.Errorf("a reason as it is stored: %s", r.body)
+	} else {
+		op.call("DELETE", "/api/rules/"+r.get("id"), nil).want(204)
+	}
 	if got := h.hub.gate.Judge(subject(it)); got.Verdict != gate.Deny || got.Rule.Reason != "no shell" {
 		t.Errorf("%+v", got)
 	}
@@ -274,7 +280,7 @@ func TestRulesOverTheirPage(t *testing.T) {
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(204)
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(404)
 	list = op.call("GET", "/api/rules", nil).want(200)
-	if list.into(&all); len(all.Revoked) != 2 || all.Revoked[0]["revoked_by"] != h.hub.operator().String() || all.Revoked[1]["id"] != id || all.Revoked[1]["revoked_by"] != "system:changed" {
+	if list.into(&all); len(all.Revoked) != 3 || all.Revoked[0]["revoked_by"] != h.hub.operator().String() || all.Revoked[1]["id"] != id || all.Revoked[1]["revoked_by"] != "system:changed" {
 		t.Errorf("%s", list.body)
 	}
 	h.agent("bot").call("GET", "/api/rules", nil).want(403)

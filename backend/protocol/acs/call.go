@@ -29,7 +29,7 @@ func (s *step) call() inbox.Call {
 	p := platformOf(s.session.Platform)
 	c := inbox.Call{
 		Platform: s.session.Platform, Folder: s.folder(), Session: s.session.ID, Request: s.requestID(),
-		Permission: clip(s.claimed("permission_mode"), 100), BypassesPrompt: p.prompt,
+		Permission: clip(s.claimed("permission_mode"), 100), BypassesPrompt: gate.OwnQuestion(s.session.Platform),
 	}
 	payload := s.get("payload")
 	switch {
