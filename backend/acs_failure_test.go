@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,8 @@ type badStore struct {
 	guardian.Store
 	mu   sync.Mutex
 	fail map[string]bool
+	// answering, if it is set, runs once, before the next answer is recorded.
+	answering func() error
 }
 
 var errBadStore = errors.New("the disk is full")
@@ -58,11 +61,28 @@ func (s *badStore) Join(ctx context.Context, protocol, session, request, nonce s
 	return s.Store.Join(ctx, protocol, session, request, nonce, seal, at, link)
 }
 
-func (s *badStore) Answer(ctx context.Context, protocol, session string, seq int, v gate.Verdict, codes []string, at time.Time, answer []byte) error {
+func (s *badStore) Answer(ctx context.Context, protocol, session string, a guardian.Answer) error {
 	if err := s.bad("answer"); err != nil {
 		return err
 	}
-	return s.Store.Answer(ctx, protocol, session, seq, v, codes, at, answer)
+	s.mu.Lock()
+	before := s.answering
+	s.answering = nil
+	s.mu.Unlock()
+	if before != nil {
+		if err := before(); err != nil {
+			return err
+		}
+	}
+	return s.Store.Answer(ctx, protocol, session, a)
+}
+
+// breakable is a binding of its own, so that what is broken of it is nobody else's.
+func (h *house) breakable() (*acs.Binding, *badStore) {
+	b := acs.New(h.hub.acs.Config)
+	bad := &badStore{Store: b.Guardian.Store}
+	b.Guardian = guardian.New(guardian.Config{Store: bad, Now: h.now, OnChange: func() {}, OnSeal: func(context.Context, string, string) {}, Log: h.log})
+	return b, bad
 }
 
 // A hub that fails inside refuses a step under its signature. An error would leave it to the agent's own posture,
@@ -71,10 +91,7 @@ func TestACSFailsClosed(t *testing.T) {
 	h := openHouse(t)
 	a := h.started("claude-code")
 	h.rule(gate.Match{Tool: "Bash"}, gate.Allow)
-	// A binding of its own, so that what is broken of it is nobody else's.
-	b := acs.New(h.hub.acs.Config)
-	bad := &badStore{Store: b.Guardian.Store}
-	b.Guardian = guardian.New(guardian.Config{Store: bad, Now: h.now, OnChange: func() {}, OnSeal: func(context.Context, string, string) {}, Log: h.log})
+	b, bad := h.breakable()
 	step := func(method string, payload msg) acsAnswer {
 		t.Helper()
 		m := a.signed(a.request(method, payload))
@@ -233,6 +250,9 @@ func TestACSKilled(t *testing.T) {
 		a.h = h
 		if j := a.judged(call); j.Verdict != gate.Deny || j.Judge != "system:agent-gone" {
 			t.Errorf("judgement: %+v", j)
+		}
+		if v := a.viewed(call); v.Verdict != "deny" || !slices.Equal(v.Codes, []string{"agent_disconnected"}) {
+			t.Errorf("on the page: %+v", v)
 		}
 	}
 }

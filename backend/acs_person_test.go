@@ -119,7 +119,7 @@ func TestACSCard(t *testing.T) {
 			t.Errorf("%s: card %+v", p.platform, it)
 		case call.Tool != p.tool, string(call.Arguments) != `{"command":"echo test","description":"say test"}`, call.Folder != "/home/me/project",
 			call.Session != a.session, call.Request != m.params()["request_id"], call.Permission != "default", call.Prompt != "list the files",
-			len(call.Steps) != 1, call.Steps[0].What != "agentResponse", call.Steps[0].Text != "I will", (call.BypassesPrompt == "Claude Code") != (p.platform == "claude-code"):
+			len(call.Steps) != 1, call.Steps[0].What != "agentResponse", call.Steps[0].Text != "I will", call.BypassesPrompt != map[string]string{"claude-code": "Claude Code", "cursor": "Cursor"}[p.platform]:
 			t.Errorf("%s: call %+v", p.platform, call)
 		}
 		var original msg

@@ -134,6 +134,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		OnOwed:     func() { h.queue.Wake() },
 		OnHand:     func(agent string) { h.mailbox.Ring(agent) },
 		OnDue:      func() { h.mailbox.Wake() },
+		OnRule:     h.ruleKept,
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
@@ -188,9 +189,9 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		AllowedHosts: h.hostNames(), Now: h.now, Log: h.log,
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
-	// is taken for an old one. One that cannot be ended keeps nobody from the others.
-	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx)); err != nil {
-		h.log.Error("requests of an earlier start", "err", err)
+	// is taken for an old one, and nobody can answer a card that leads nowhere.
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx)); err != nil {
+		return fmt.Errorf("requests of an earlier start: %w", err)
 	}
 	return nil
 }

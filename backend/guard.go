@@ -50,6 +50,13 @@ func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 	}
 }
 
+// ruleKept puts a rule in force that was stored with an answer.
+func (h *Hub) ruleKept(item string) {
+	if err := h.gate.Kept(context.Background(), item); err != nil {
+		h.log.Error("the rule that came with an answer", "message", item, "err", err)
+	}
+}
+
 // sessionSealed ends what was for a session alone.
 func (h *Hub) sessionSealed(ctx context.Context, protocol, session string) {
 	if err := h.gate.EndSession(ctx, protocol, session); err != nil {

@@ -32,7 +32,7 @@ func (h *house) guard(id string, steps int) {
 			if err := h.hub.gate.Record(ctx, j); err != nil {
 				h.t.Fatal(err)
 			}
-			if err := g.Answer(ctx, "acs", id, st.Seq, gate.Deny, []string{"rule_denied"}, h.now(), []byte("{\n\"jsonrpc\":\"2.0\"}")); err != nil {
+			if err := g.Answer(ctx, "acs", id, guardian.Answer{Seq: st.Seq, Verdict: gate.Deny, Codes: []string{"rule_denied"}, At: h.now(), Sent: fmt.Appendf(nil, "{\n\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"request_id\":%q,\"decision\":\"deny\",\"chain_hash\":%q}}", st.Request, st.Hash)}); err != nil {
 				h.t.Fatal(err)
 			}
 		}
@@ -80,7 +80,7 @@ func TestGuardedSessionsOverTheirPage(t *testing.T) {
 	if len(lines) != 6 {
 		t.Fatalf("%d lines: %s", len(lines), file.body)
 	}
-	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body)); err != nil || !c.OK() || c.Steps != 5 || s.ID != "11111111-1111-4111-8111-111111111111" {
+	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body), nil); err != nil || !c.OK() || c.Steps != 5 || s.ID != "11111111-1111-4111-8111-111111111111" {
 		t.Errorf("%+v %+v %v", s, c, err)
 	}
 	swap := func(i, j int) []byte {
@@ -111,7 +111,7 @@ func TestGuardedSessionsOverTheirPage(t *testing.T) {
 		"another session":        {replace(0, "8111-111111111111", "8111-111111111112"), 1},
 		"a member more in entry": {replace(2, `"entry":{`, `"entry":{"x":1,`), 2},
 	} {
-		if _, got, err := guardian.VerifyExport(bytes.NewReader(c.file)); err != nil || got.BrokenAt != c.broken {
+		if _, got, err := guardian.VerifyExport(bytes.NewReader(c.file), nil); err != nil || got.BrokenAt != c.broken {
 			t.Errorf("%s: broken at %d (%s), %v; want %d", what, got.BrokenAt, got.Why, err, c.broken)
 		}
 	}
@@ -181,8 +181,34 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 		t.Errorf("judges %q, want %q", judges, want)
 	}
 	file := op.call("GET", "/api/guardian/acs/"+a.session+"/export", nil).want(200)
-	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body)); err != nil || !c.OK() || c.Steps != len(v.Steps) || s.SealedAt.IsZero() {
+	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body), nil); err != nil || !c.OK() || c.Steps != len(v.Steps) || s.SealedAt.IsZero() || c.Signed != 0 {
 		t.Errorf("%+v %+v %v", s, c, err)
+	}
+	if _, c, err := guardian.VerifyExport(bytes.NewReader(file.body), a.secret); err != nil || !c.OK() || c.Signed != len(v.Steps) {
+		t.Errorf("with the key: %+v %v", c, err)
+	}
+	for what, change := range map[string][2]string{
+		"another verdict":         {`"decision":{"verdict":"deny"`, `"decision":{"verdict":"allow"`},
+		"another decision":        {`"decision":"deny"`, `"decision":"allow"`},
+		"another chain_hash":      {`"chain_hash":"`, `"chain_hash":"00`},
+		"another request's":       {`"type":"final","acs_version":"0.1.0","request_id":"`, `"type":"final","acs_version":"0.1.0","request_id":"0`},
+		"no answer":               {`"answer":{"jsonrpc"`, `"another":{"jsonrpc"`},
+		"another reason, unsaid":  {`"reasoning":"keep it"`, `"reasoning":"go on"`},
+		"another id of a request": {`"answer":{"jsonrpc":"2.0","id":"`, `"answer":{"jsonrpc":"2.0","id":"0`},
+	} {
+		changed := bytes.Replace(file.body, []byte(change[0]), []byte(change[1]), 1)
+		if bytes.Equal(changed, file.body) {
+			t.Fatalf("%s: %s is not in %s", what, change[0], file.body)
+		}
+		_, alone, err := guardian.VerifyExport(bytes.NewReader(changed), nil)
+		_, keyed, errKey := guardian.VerifyExport(bytes.NewReader(changed), a.secret)
+		onlyKeyed := strings.Contains(what, "unsaid") || strings.Contains(what, "id of a request") // what the chain does not cover
+		if err != nil || errKey != nil || keyed.OK() || alone.OK() != onlyKeyed {
+			t.Errorf("%s: %+v, with the key %+v; %v %v", what, alone, keyed, err, errKey)
+		}
+	}
+	if _, c, err := guardian.VerifyExport(bytes.NewReader(file.body), []byte("another secret")); err != nil || c.BrokenAt != 1 {
+		t.Errorf("with another key: %+v %v", c, err)
 	}
 }
 

@@ -14,8 +14,7 @@ import (
 	"deskbell/backend/inbox"
 )
 
-// The rule that comes with an answer stands before the answer is given, and also when the answer comes too late; an
-// answer that does not fit leaves none.
+// The rule that comes with an answer is stored with it: not by an answer that does not fit, or comes too late.
 func TestAnAnswerWithARule(t *testing.T) {
 	h := withCalls(t)
 	op := h.operator()
@@ -46,11 +45,42 @@ func TestAnAnswerWithARule(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	late := op.call("POST", "/api/items/"+first.ID+"/resolve", msg{"resolution": "answered", "value": "deny", "rule": msg{"verdict": "deny", "match": msg{"tool": "Write"}}}).want(409)
-	if !strings.Contains(late.get("error", "message"), "the rule stands") || rules() != 2 {
+	if !strings.Contains(late.get("error", "message"), "no rule was made") || rules() != 1 {
 		t.Errorf("%s, %d rules", late.body, rules())
 	}
 	bot := h.agent("bot")
 	op.call("POST", "/api/items/"+bot.submit(bot.ask())+"/resolve", msg{"resolution": "answered", "value": "yes", "rule": rule}).want(422)
+}
+
+// With time to take an answer back, its rule waits as the answer does: taken back, both are gone; kept, both hold.
+func TestARuleWaitsForItsAnswer(t *testing.T) {
+	c := &clock{at: noon}
+	h := withCalls(t, withClock(c))
+	op := h.operator()
+	op.call("PATCH", "/v1/settings", msg{"resolve.hold_seconds": 20}).want(200)
+	it, like := h.ask(listing("ls")), h.ask(listing("ls"))
+	rules := func() int { return len(must(h.hub.gate.Store.Rules(t.Context(), false))) }
+	answer := msg{"resolution": "answered", "value": "allow", "rule": msg{"verdict": "allow", "match": msg{"tool": "Bash", "session": "s1"}}}
+	op.call("POST", "/api/items/"+it.ID+"/resolve", answer).want(200)
+	if got := h.hub.gate.Judge(subject(it)); rules() != 0 || got.Verdict != gate.Ask {
+		t.Fatalf("a rule before its answer: %d, %+v", rules(), got)
+	}
+	op.call("POST", "/api/items/"+it.ID+"/undo", nil).want(200)
+	c.move(21 * time.Second)
+	if h.item(it.ID).State != inbox.Open || rules() != 0 {
+		t.Fatalf("a rule without its answer: %d", rules())
+	}
+	op.call("POST", "/api/items/"+it.ID+"/resolve", answer).want(200)
+	c.move(21 * time.Second)
+	if got := op.call("GET", "/api/items/"+it.ID, nil).want(200); got.get("state") != "answered" || rules() != 1 {
+		t.Fatalf("%s, %d rules", got.body, rules())
+	}
+	if got := h.hub.gate.Judge(subject(it)); got.Verdict != gate.Allow || got.Rule.Item != it.ID {
+		t.Errorf("the rule does not hold: %+v", got)
+	}
+	if got := h.item(like.ID); got.Outcome == nil || got.Outcome.Actor != "rule:"+h.hub.gate.Judge(subject(it)).Rule.ID {
+		t.Errorf("the call like it that waits: %+v", got.Outcome)
+	}
 }
 
 // The page is told of other rules, and of guarded sessions that moved.
@@ -232,6 +262,12 @@ func TestRulesOverTheirPage(t *testing.T) {
 	made := op.call("POST", "/api/rules", draft).want(201)
 	id := made.get("id")
 	deny := op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"tool": "Bash"}, "before": id, "reason": "no shell"}).want(201)
+	hidden := "no \u202eshell"
+	if r := op.call("POST", "/api/rules", msg{"verdict": "ask", "match": msg{"tool": "never"}, "reason": hidden}).want(201); r.get("reason_text") != hidden {
+		t.Errorf("a reason as it is stored: %s", r.body)
+	} else {
+		op.call("DELETE", "/api/rules/"+r.get("id"), nil).want(204)
+	}
 	if got := h.hub.gate.Judge(subject(it)); got.Verdict != gate.Deny || got.Rule.Reason != "no shell" {
 		t.Errorf("%+v", got)
 	}
@@ -249,7 +285,7 @@ func TestRulesOverTheirPage(t *testing.T) {
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(204)
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(404)
 	list = op.call("GET", "/api/rules", nil).want(200)
-	if list.into(&all); len(all.Revoked) != 1 || all.Revoked[0]["revoked_by"] != h.hub.operator().String() {
+	if list.into(&all); len(all.Revoked) != 3 || all.Revoked[0]["revoked_by"] != h.hub.operator().String() || all.Revoked[1]["id"] != id || all.Revoked[1]["revoked_by"] != "system:changed" {
 		t.Errorf("%s", list.body)
 	}
 	h.agent("bot").call("GET", "/api/rules", nil).want(403)

@@ -38,24 +38,39 @@ func (s *Store) Rules(ctx context.Context, revoked bool) ([]gate.Rule, error) {
 
 // PutRule implements gate.Store.
 func (s *Store) PutRule(ctx context.Context, r gate.Rule, before string, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error { return t.putRule(r, before, audit) })
+}
+
+func (t *tx) putRule(r gate.Rule, before string, audit fleet.Audit) error {
 	match, err := json.Marshal(r.Match)
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, func(t *tx) error {
-		place, err := t.rulePlace(r.ID, before)
-		if err != nil {
-			return err
-		}
-		// What a rule was made from, by whom and when stays as it was.
-		if err := t.exec(`INSERT INTO rules (id, place, verdict, reason, match, created_at, created_by, item, revoked_at, revoked_by)
-			VALUES (?,?,?,?,?,?,?,?,0,'')
-			ON CONFLICT (id) DO UPDATE SET place = excluded.place, verdict = excluded.verdict, reason = excluded.reason, match = excluded.match`,
-			r.ID, place, string(r.Verdict), r.Reason, string(match), ms(r.CreatedAt), r.CreatedBy, r.Item); err != nil {
-			return err
-		}
-		return t.Audit(audit)
-	})
+	place, err := t.rulePlace(r.ID, before)
+	if err != nil {
+		return err
+	}
+	// What a rule was made from, by whom and when stays as it was.
+	if err := t.exec(`INSERT INTO rules (id, place, verdict, reason, match, created_at, created_by, item, revoked_at, revoked_by)
+		VALUES (?,?,?,?,?,?,?,?,0,'')
+		ON CONFLICT (id) DO UPDATE SET place = excluded.place, verdict = excluded.verdict, reason = excluded.reason, match = excluded.match`,
+		r.ID, place, string(r.Verdict), r.Reason, string(match), ms(r.CreatedAt), r.CreatedBy, r.Item); err != nil {
+		return err
+	}
+	return t.Audit(audit)
+}
+
+// pledged stores a rule that came with a decision.
+func (t *tx) pledged(raw []byte) error {
+	var p gate.Pledge
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return fmt.Errorf("the rule of a decision: %w", err)
+	}
+	err := t.putRule(p.Rule, p.Before, p.Audit)
+	if errors.Is(err, gate.ErrUnknownRule) { // the one that it was to stand before is revoked by now
+		err = t.putRule(p.Rule, "", p.Audit)
+	}
+	return err
 }
 
 // rulePlace is where a rule goes: before another one, where it is (its own id), or at the end. When halving has used up
@@ -87,18 +102,32 @@ func (t *tx) rulePlace(id, before string) (float64, error) {
 	return 0, errors.New("no room between two rules") // never: their places are whole numbers now
 }
 
+// ReplaceRule implements gate.Store.
+func (s *Store) ReplaceRule(ctx context.Context, old string, r gate.Rule, before, by string, audit fleet.Audit) error {
+	return s.do(ctx, func(t *tx) error {
+		if err := t.putRule(r, before, audit); err != nil {
+			return err
+		}
+		return t.revokeRule(old, r.CreatedAt, by)
+	})
+}
+
 // RevokeRule implements gate.Store.
 func (s *Store) RevokeRule(ctx context.Context, id string, when time.Time, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error {
-		n, err := t.run(`UPDATE rules SET revoked_at = ?, revoked_by = ? WHERE id = ? AND revoked_at = 0`, ms(when), audit.Actor, id)
-		if err != nil {
+		if err := t.revokeRule(id, when, audit.Actor); err != nil {
 			return err
-		}
-		if n == 0 {
-			return gate.ErrUnknownRule
 		}
 		return t.Audit(audit)
 	})
+}
+
+func (t *tx) revokeRule(id string, when time.Time, by string) error {
+	n, err := t.run(`UPDATE rules SET revoked_at = ?, revoked_by = ? WHERE id = ? AND revoked_at = 0`, ms(when), by, id)
+	if err == nil && n == 0 {
+		err = gate.ErrUnknownRule
+	}
+	return err
 }
 
 // RuleUses implements gate.Store.
@@ -143,22 +172,26 @@ func scanJudgement(row scanner) (gate.Judgement, error) {
 
 // PutJudgement implements gate.Store.
 func (s *Store) PutJudgement(ctx context.Context, j gate.Judgement) error {
+	return s.do(ctx, func(t *tx) error { return t.putJudgement(j) })
+}
+
+// putJudgement stores a judgement, without what the agent did before the call.
+func (t *tx) putJudgement(j gate.Judgement) error {
+	j.Call.Prompt, j.Call.Steps = "", nil
 	subject, err := json.Marshal(j.Subject)
 	if err != nil {
 		return fmt.Errorf("judgement: %w", err)
 	}
 	changed := sql.NullString{String: string(j.Changed), Valid: len(j.Changed) > 0}
-	return s.do(ctx, func(t *tx) error {
-		n, err := t.run(`INSERT INTO judgements (protocol, agent, session, request, at, tool, item, verdict, judge, reason, decided_at, changed, subject)
-			VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
-			ON CONFLICT (protocol, session, request) DO UPDATE SET item = excluded.item, verdict = excluded.verdict, judge = excluded.judge,
-				reason = excluded.reason, decided_at = excluded.decided_at, changed = excluded.changed WHERE verdict = ''`,
-			j.Protocol, j.Agent, j.Call.Session, j.Call.Request, ms(j.At), j.Call.Tool, j.Item, string(j.Verdict), j.Judge, j.Reason, ms(j.DecidedAt), changed, string(subject))
-		if err == nil && n == 0 {
-			err = gate.ErrJudged
-		}
-		return err
-	})
+	n, err := t.run(`INSERT INTO judgements (protocol, agent, session, request, at, tool, item, verdict, judge, reason, decided_at, changed, subject)
+		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
+		ON CONFLICT (protocol, session, request) DO UPDATE SET item = excluded.item, verdict = excluded.verdict, judge = excluded.judge,
+			reason = excluded.reason, decided_at = excluded.decided_at, changed = excluded.changed WHERE verdict = ''`,
+		j.Protocol, j.Agent, j.Call.Session, j.Call.Request, ms(j.At), j.Call.Tool, j.Item, string(j.Verdict), j.Judge, j.Reason, ms(j.DecidedAt), changed, string(subject))
+	if err == nil && n == 0 {
+		err = gate.ErrJudged
+	}
+	return err
 }
 
 // Judgements implements gate.Store.

@@ -155,3 +155,28 @@ func TestJudgementsAreCountedReadAndForgotten(t *testing.T) {
 		t.Errorf("%d more went, %v", n, err)
 	}
 }
+
+// A rule that takes another's place stands where that stood, and the other is told as it was.
+func TestARuleTakesTheRulesPlace(t *testing.T) {
+	s := open(t)
+	for _, id := range []string{"a", "b", "c"} {
+		putRule(t, s, id, "")
+	}
+	next := gate.Rule{ID: "b2", Verdict: gate.Deny, Match: gate.Match{Tool: "other"}, CreatedAt: noon, CreatedBy: "human:me"}
+	replace := func(old, before string) error {
+		return s.ReplaceRule(t.Context(), old, next, before, "system:changed", fleet.Audit{At: noon, Actor: "human:me"})
+	}
+	if err := replace("nobody", "b"); !errors.Is(err, gate.ErrUnknownRule) || slices.Contains(ruleOrder(t, s, true), "b2") {
+		t.Errorf("in the place of none: %v, %v", err, ruleOrder(t, s, true))
+	}
+	if err := replace("b", "b"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ruleOrder(t, s, true); !slices.Equal(got, []string{"a", "b2", "c", "b"}) {
+		t.Errorf("order %v", got)
+	}
+	all, err := s.Rules(t.Context(), true)
+	if err != nil || all[3].Match.Tool != "b" || all[3].RevokedBy != "system:changed" || all[1].Match.Tool != "other" {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

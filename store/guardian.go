@@ -204,18 +204,61 @@ func (g Guarded) SetFolder(ctx context.Context, protocol, session, folder string
 }
 
 // Answer implements guardian.Store.
-func (g Guarded) Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, when time.Time, answer []byte) error {
-	text, err := json.Marshal(append([]string{}, codes...))
+func (g Guarded) Answer(ctx context.Context, protocol, session string, a guardian.Answer) error {
+	text, err := json.Marshal(append([]string{}, a.Codes...))
 	if err != nil {
 		return err
 	}
 	return g.s.do(ctx, func(t *tx) error {
+		if j := a.Judgement; j != nil {
+			if j.Verdict != gate.Deny {
+				if err := t.stands(*j); err != nil {
+					return err
+				}
+			}
+			if err := t.putJudgement(*j); err != nil {
+				return err
+			}
+		}
 		n, err := t.run(`UPDATE steps SET verdict = ?, codes = ?, decided_at = ?, answer = ? WHERE protocol = ? AND session = ? AND seq = ? AND answer IS NULL`,
-			string(verdict), string(text), ms(when), blob(answer), protocol, session, seq)
+			string(a.Verdict), string(text), ms(a.At), blob(a.Sent), protocol, session, a.Seq)
 		if err == nil && n == 0 {
 			err = guardian.ErrAnswered
 		}
 		return err
+	})
+}
+
+// stands says whether what gave leave holds still: the one writer has written every stop, revocation and change of rules
+// that has returned.
+func (t *tx) stands(j gate.Judgement) error {
+	var revoked, stopped bool
+	rule, byRule := strings.CutPrefix(j.Judge, gate.RuleJudge)
+	inForce := !byRule
+	err := t.row(`SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND revoked_at > 0), EXISTS (SELECT 1 FROM stops WHERE agent = ?1),
+		?2 OR EXISTS (SELECT 1 FROM rules WHERE id = ?3 AND revoked_at = 0)`, j.Agent, inForce, rule).Scan(&revoked, &stopped, &inForce)
+	switch {
+	case err != nil:
+		return err
+	case revoked:
+		return guardian.ErrRevoked
+	case stopped:
+		return guardian.ErrStopped
+	case !inForce:
+		return gate.ErrUnknownRule
+	}
+	return nil
+}
+
+// EndUnanswered implements guardian.Store.
+func (g Guarded) EndUnanswered(ctx context.Context, protocol, code string, when time.Time) error {
+	text, err := json.Marshal([]string{code})
+	if err != nil {
+		return err
+	}
+	return g.s.do(ctx, func(t *tx) error {
+		return t.exec(`UPDATE steps SET verdict = ?, codes = ?, decided_at = ? WHERE protocol = ? AND verdict = '' AND answer IS NULL`,
+			string(guardian.Unanswered), string(text), ms(when), protocol)
 	})
 }
 
@@ -257,6 +300,19 @@ func (g Guarded) Steps(ctx context.Context, protocol, session string, after int,
 func (g Guarded) Recent(ctx context.Context, protocol, session string, n int) ([]guardian.Step, error) {
 	rows, err := g.s.query(ctx, `SELECT * FROM (SELECT `+briefSteps+` FROM steps WHERE protocol = ? AND session = ? ORDER BY seq DESC LIMIT ?) ORDER BY seq`, protocol, session, n)
 	return all(rows, err, scanStep)
+}
+
+// Newest implements guardian.Store.
+func (g Guarded) Newest(ctx context.Context, protocol, session, method string) (guardian.Step, error) {
+	st, err := g.s.stmt(ctx, `SELECT `+briefSteps+` FROM steps WHERE protocol = ? AND session = ? AND method = ? ORDER BY seq DESC LIMIT 1`)
+	if err != nil {
+		return guardian.Step{}, err
+	}
+	step, err := scanStep(st.QueryRowContext(ctx, protocol, session, method))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = guardian.ErrUnknownStep
+	}
+	return step, err
 }
 
 // Purge implements guardian.Store.

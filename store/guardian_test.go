@@ -124,7 +124,7 @@ func TestStepsAreOneChainWhoeverAppends(t *testing.T) {
 			t.Error(err)
 		}
 		hashes[i%2].Store(st.Seq, st.Hash)
-		if err := g.Answer(t.Context(), "acs", []string{"a", "b"}[i%2], st.Seq, "allow", []string{"c"}, noon, []byte("{}")); err != nil {
+		if err := g.Answer(t.Context(), "acs", []string{"a", "b"}[i%2], guardian.Answer{Seq: st.Seq, Verdict: "allow", Codes: []string{"c"}, At: noon, Sent: []byte("{}")}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -168,10 +168,10 @@ func TestAStepIsStoredWholeAndAnsweredOnce(t *testing.T) {
 	if err != nil || first.Seq != 1 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if err := g.Answer(t.Context(), "acs", "s", 1, "deny", []string{"human_denied"}, noon, []byte(`{"a":1}`)); err != nil {
+	if err := g.Answer(t.Context(), "acs", "s", guardian.Answer{Seq: 1, Verdict: "deny", Codes: []string{"human_denied"}, At: noon, Sent: []byte(`{"a":1}`)}); err != nil {
 		t.Error(err)
 	}
-	if err := g.Answer(t.Context(), "acs", "s", 1, "allow", nil, noon, []byte(`{}`)); !errors.Is(err, guardian.ErrAnswered) {
+	if err := g.Answer(t.Context(), "acs", "s", guardian.Answer{Seq: 1, Verdict: "allow", At: noon, Sent: []byte(`{}`)}); !errors.Is(err, guardian.ErrAnswered) {
 		t.Errorf("a second answer: %v", err)
 	}
 	if _, err := add(t, g, "s", "r2", true); err != nil {

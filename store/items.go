@@ -324,6 +324,11 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 			return it, err
 		}
 	}
+	if ch.Rule != nil {
+		if err := t.pledged(ch.Rule); err != nil {
+			return it, err
+		}
+	}
 	if before.Outcome == nil && it.Outcome != nil {
 		if err := t.exec(`INSERT INTO reindex (n) VALUES (?) ON CONFLICT DO NOTHING`, n); err != nil {
 			return it, err

@@ -93,7 +93,7 @@ func TestVerifyChecksAChain(t *testing.T) {
 		code  int
 		wants []string
 	}{
-		{"as it was exported", string(whole), 0, []string{"OK: verified, 2 steps", "acs/5c3f1b8e-9a0d-4c2e-8f4b-2d6a7e9c1b30"}},
+		{"as it was exported", string(whole), 0, []string{"OK: consistent in itself, 2 steps", "acs/5c3f1b8e-9a0d-4c2e-8f4b-2d6a7e9c1b30"}},
 		{"with a changed argument", strings.Replace(string(whole), "echo rm", "echo mv", 1), 1, []string{"FAIL: broken at step 2", "request_hash"}},
 		{"with a step missing", strings.Join(strings.SplitAfter(string(whole), "\n")[:2], ""), 1, []string{"FAIL: broken at step 2", "2 steps"}},
 		{"something else", "{}\n", 1, []string{"line 1"}},
@@ -126,7 +126,28 @@ func TestVerifyChecksAChain(t *testing.T) {
 			t.Errorf("%s: --json: exit code %d: %s", c.what, code, o.String())
 		}
 	}
-	if code, _, _ := against(t, nil, "verify", "--acs", "x", "--ed25519", "k"); code != exitUsage {
-		t.Errorf("--acs with a key: exit code %d", code)
+	key := filepath.Join(t.TempDir(), "hmac.key")
+	if err := os.WriteFile(key, []byte("another secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "acs-session.jsonl")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--acs", file, "--key", key}, 1, "signature is not right"},
+		{[]string{file, "--key", key}, exitUsage, "--key belongs to --acs"},
+		{[]string{"--acs", file, "--key", key + "x"}, exitUsage, "no such file"},
+		{[]string{"--acs", file, "--ed25519", "k"}, exitUsage, "[acs ed25519]"},
+	} {
+		var o bytes.Buffer
+		a := &app{in: strings.NewReader(""), out: &o, err: &o, getenv: func(string) string { return "" }}
+		root := a.root()
+		root.SetArgs(append([]string{"verify"}, c.args...))
+		root.SetErr(&o)
+		if code := a.exitCode(root.ExecuteContext(t.Context())); code != c.code || !strings.Contains(o.String(), c.want) {
+			t.Errorf("%v: exit code %d: %s", c.args, code, o.String())
+		}
 	}
 }

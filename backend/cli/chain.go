@@ -4,22 +4,34 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 
 	"deskbell/backend/guardian"
 )
 
-// verifyChain recomputes the chain of an exported session.
-func (a *app) verifyChain(file string) error {
+// verifyChain recomputes the chain of an exported session. keyFile holds the secret that its signatures were made with;
+// empty: they are not looked at.
+func (a *app) verifyChain(file, keyFile string) error {
 	raw, err := a.readFile(file)
 	if err != nil {
 		return err
 	}
-	s, c, err := guardian.VerifyExport(bytes.NewReader(raw))
+	var secret []byte
+	if keyFile != "" {
+		text, err := os.ReadFile(keyFile)
+		if err != nil {
+			return &exit{exitUsage, err}
+		}
+		if secret = bytes.TrimRight(text, " \t\r\n"); len(secret) == 0 {
+			return usagef("--key: there is no secret in %s", keyFile)
+		}
+	}
+	s, c, err := guardian.VerifyExport(bytes.NewReader(raw), secret)
 	if err != nil {
 		return fmt.Errorf("%s is not the export of a session: %w", file, err)
 	}
 	if a.json {
-		doc := map[string]any{"ok": c.OK(), "kind": "acs-session", "protocol": s.Protocol, "session": s.ID, "agent": s.Agent, "steps": c.Steps, "head": c.Head, "sealed": !s.SealedAt.IsZero()}
+		doc := map[string]any{"ok": c.OK(), "kind": "acs-session", "protocol": s.Protocol, "session": s.ID, "agent": s.Agent, "steps": c.Steps, "head": c.Head, "sealed": !s.SealedAt.IsZero(), "signed": c.Signed}
 		if !c.OK() {
 			doc["broken_at"], doc["reason"] = c.BrokenAt, c.Why
 		}
@@ -34,6 +46,13 @@ func (a *app) verifyChain(file string) error {
 		a.tell("FAIL: broken at step %d: %s", c.BrokenAt, c.Why)
 		return &exit{code: exitFailure}
 	}
-	a.tell("OK: verified, %s", plural(c.Steps, "step"))
+	switch {
+	case secret == nil:
+		a.tell("OK: consistent in itself, %s; without --key that does not show who wrote it", plural(c.Steps, "step"))
+	case c.Signed == c.Steps:
+		a.tell("OK: signed with this key, %s", plural(c.Steps, "step"))
+	default:
+		a.tell("OK: %s, %d of them signed with this key; the others were never answered", plural(c.Steps, "step"), c.Signed)
+	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 type verifyFlags struct {
 	signature, callbackURL, to                 string
 	ref, secretEnv, secretFile, agent, ed25519 string
-	at                                         string
+	at, key                                    string
 	noFreshness, acs                           bool
 }
 
@@ -36,8 +36,10 @@ func (a *app) verifyCommand() *cobra.Command {
 "signature": …} (for an answer or a receipt with --to, the session's address). - is standard input.
 
 With --acs it checks a guarded session as the Guardian view exports it (JSON Lines): it recomputes the hash of every
-request and every link of the chain, and says that all of them hold, or which one does not. No key is needed: the chain
-shows that nothing was changed, left out or put in since it was written, not who wrote it.
+request and every link of the chain, and that each answer is that of its step, and says that all of them hold, or which one
+does not. Without a key that shows that the file is consistent in itself, not who wrote it: anybody can write such a file.
+With --key and the hub's acs/hmac.key it checks the signature of every request and answer too: whoever wrote them has that
+key, the hub or the agent's host.
 
 Otherwise it prints what the signature binds, then OK, or why not. One key is needed: --secret with env:NAME (the environment),
 file:PATH, secret:NAME or agent:ID (both from the data folder), its short forms, or --ed25519 with the hub's public key.
@@ -46,11 +48,14 @@ Exit codes: 0 the signature or the chain holds, 1 it does not, 2 bad usage.`,
 		Example: "  deskbell verify push.json --signature \"$HEADER\" --callback-url https://bot.example/hook --secret-env HOOK_SECRET\n" +
 			"  deskbell verify row.json --agent-secret deploybot\n" +
 			"  deskbell verify row.json --to agent:deploybot#sess_1 --ed25519 KEY --no-freshness\n" +
-			"  deskbell verify --acs acs-session.jsonl",
+			"  deskbell verify --acs acs-session.jsonl --key ~/.local/share/deskbell/acs/hmac.key",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if f.key != "" && !f.acs {
+				return usagef("--key belongs to --acs; for a signed payload it is --secret")
+			}
 			if f.acs {
-				return a.verifyChain(args[0])
+				return a.verifyChain(args[0], f.key)
 			}
 			return a.verify(args[0], f)
 		},
@@ -67,6 +72,7 @@ Exit codes: 0 the signature or the chain holds, 1 it does not, 2 bad usage.`,
 	fl.StringVar(&f.at, "at", "", "check as of this `TIME` (RFC 3339 or Unix seconds) instead of now")
 	fl.BoolVar(&f.noFreshness, "no-freshness", false, "do not mind how old the signature is")
 	fl.BoolVar(&f.acs, "acs", false, "check the chain of a guarded session's export")
+	fl.StringVar(&f.key, "key", "", "with --acs: the `FILE` of the secret shared with agents' hosts; their signatures are checked too")
 	for _, other := range []string{"signature", "callback-url", "to", "secret", "secret-env", "secret-file", "agent-secret", "ed25519", "at", "no-freshness"} {
 		c.MarkFlagsMutuallyExclusive("acs", other)
 	}

@@ -43,7 +43,9 @@ type callView struct {
 type callStep struct {
 	At   int64         `json:"at"`
 	What string        `json:"what"`
-	Text []render.Span `json:"text"`
+	Text []render.Span `json:"text"` // says so when it was not allowed as it is
+	// Verdict is how it was judged: allow, deny, modify, unanswered; empty while it waits.
+	Verdict string `json:"verdict,omitempty"`
 }
 
 // callPart is one argument as what it is; which members are set follows from Kind.
@@ -90,7 +92,7 @@ func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
 	}
 	for _, s := range c.Steps {
 		text, _ := render.Cut(s.Text, maxStepText)
-		v.Steps = append(v.Steps, callStep{At: ms(s.At), What: s.What, Text: list(render.Visible(text))})
+		v.Steps = append(v.Steps, callStep{At: ms(s.At), What: s.What, Text: list(render.Visible(text)), Verdict: s.Verdict})
 	}
 	if c.BypassesPrompt != "" {
 		v.Warning = "Allowing this also answers " + render.Terminal(c.BypassesPrompt) + "’s own question."

@@ -162,6 +162,9 @@ func viewStep(s guardian.Step, j gate.Judgement, judged bool) stepView {
 		Seq: s.Seq, At: ms(s.At), SentAt: millis(s.SentAt), Method: s.Method, What: kindOfStep(s.Method), Text: shortSpans(s.Summary), Turn: s.Turn,
 		Verdict: s.Verdict, Codes: list(s.Codes), RequestHash: s.RequestHash, Hash: s.Hash,
 	}
+	if s.Verdict == guardian.Unanswered {
+		v.Verdict = gate.Deny // nobody was told so, and nobody was told "allow"; the code says which
+	}
 	if !judged {
 		return v
 	}

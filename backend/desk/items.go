@@ -133,7 +133,7 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		return err
 	}
 	if body.Rule != nil {
-		if err := d.ruleOfCall(r.Context(), r.PathValue("id"), dec, *body.Rule); err != nil {
+		if dec.Rule, err = d.ruleOfCall(r.Context(), r.PathValue("id"), *body.Rule); err != nil {
 			return err
 		}
 	}
@@ -141,34 +141,25 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 	err = d.answer(w, r, it, err)
 	var late *protocol.Error
 	if body.Rule != nil && errors.As(err, &late) && late.Status == http.StatusConflict {
-		late.Message += "; the rule stands all the same"
+		late.Message += "; no rule was made"
 	}
 	return err
 }
 
-// ruleOfCall stores the rule that comes with an answer to a call. It comes before the answer, so that no call like this
-// one is asked about in between; an answer that does not fit leaves no rule behind.
-func (d *Desk) ruleOfCall(ctx context.Context, id string, dec inbox.Decision, b ruleBody) error {
+// ruleOfCall is the rule that comes with an answer to a call, ready to be stored with it: no sooner, since the answer may
+// be taken back, and not when the answer comes too late.
+func (d *Desk) ruleOfCall(ctx context.Context, id string, b ruleBody) (json.RawMessage, error) {
 	it, err := d.Inbox.Get(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if it.Content.Call == nil {
-		return inbox.Invalid("/rule", "belongs to an answer to a call")
-	}
-	if it.Pending != nil {
-		return inbox.ErrDecided
-	}
-	var late *inbox.TerminalError
-	if _, err := it.Apply(dec, d.Settings.Get().Operator(), "", d.now()); err != nil && !errors.As(err, &late) {
-		return err
+		return nil, inbox.Invalid("/rule", "belongs to an answer to a call")
 	}
 	draft := b.draft()
 	draft.Item = id
-	if _, err := d.Gate.Add(ctx, draft); err != nil {
-		return under("/rule", err)
-	}
-	return nil
+	rule, err := d.Gate.Pledge(draft)
+	return rule, under("/rule", err)
 }
 
 func (d *Desk) undo(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

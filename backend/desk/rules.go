@@ -14,24 +14,26 @@ import (
 
 // ruleView is a rule as the page shows it.
 type ruleView struct {
-	ID        string        `json:"id"`
-	Verdict   gate.Verdict  `json:"verdict"`
-	Reason    []render.Span `json:"reason"`
-	Match     gate.Match    `json:"match"`
-	Text      string        `json:"text"`
-	Warnings  []string      `json:"warnings"`
-	CreatedAt int64         `json:"created_at"`
-	CreatedBy string        `json:"created_by"`
-	Item      string        `json:"item,omitempty"`
-	Uses      int           `json:"uses"`
-	LastUsed  int64         `json:"last_used,omitempty"`
-	RevokedAt int64         `json:"revoked_at,omitempty"`
-	RevokedBy string        `json:"revoked_by,omitempty"`
+	ID      string        `json:"id"`
+	Verdict gate.Verdict  `json:"verdict"`
+	Reason  []render.Span `json:"reason"`
+	// ReasonText is the reason as it is stored: what an editor begins with.
+	ReasonText string     `json:"reason_text"`
+	Match      gate.Match `json:"match"`
+	Text       string     `json:"text"`
+	Warnings   []string   `json:"warnings"`
+	CreatedAt  int64      `json:"created_at"`
+	CreatedBy  string     `json:"created_by"`
+	Item       string     `json:"item,omitempty"`
+	Uses       int        `json:"uses"`
+	LastUsed   int64      `json:"last_used,omitempty"`
+	RevokedAt  int64      `json:"revoked_at,omitempty"`
+	RevokedBy  string     `json:"revoked_by,omitempty"`
 }
 
 func viewRule(s gate.Standing) ruleView {
 	return ruleView{
-		ID: s.ID, Verdict: s.Verdict, Reason: list(render.Visible(s.Reason)), Match: s.Match, Text: sentence(s.Match), Warnings: safeTexts(s.Warnings),
+		ID: s.ID, Verdict: s.Verdict, Reason: list(render.Visible(s.Reason)), ReasonText: s.Reason, Match: s.Match, Text: sentence(s.Match), Warnings: safeTexts(s.Warnings),
 		CreatedAt: ms(s.CreatedAt), CreatedBy: s.CreatedBy, Item: s.Item, Uses: s.Use.N, LastUsed: ms(s.Use.Last), RevokedAt: ms(s.RevokedAt), RevokedBy: s.RevokedBy,
 	}
 }

@@ -109,14 +109,18 @@ var (
 type Store interface {
 	// Rules returns the rules in force, in their order; with revoked also those that are not any more, after them.
 	Rules(ctx context.Context, revoked bool) ([]Rule, error)
-	// PutRule stores a new rule, or changes one, before the rule of that id: "" is at the end, its own id where it is.
+	// PutRule stores a new rule, or moves one, before the rule of that id: "" is at the end, its own id where it is.
 	// Errors: ErrUnknownRule when there is no such rule to stand before.
 	PutRule(ctx context.Context, r Rule, before string, audit fleet.Audit) error
+	// ReplaceRule stores a new rule before the rule of that id, as PutRule does, and revokes the one whose place it takes.
+	// ErrUnknownRule when either of those is not in force.
+	ReplaceRule(ctx context.Context, old string, r Rule, before, by string, audit fleet.Audit) error
 	// RevokeRule ends a rule for good. ErrUnknownRule.
 	RevokeRule(ctx context.Context, id string, at time.Time, audit fleet.Audit) error
 	// RuleUses counts the judgements of each rule and says when the last was.
 	RuleUses(ctx context.Context) (map[string]Use, error)
 	// PutJudgement stores a judgement, or completes the one that waits. ErrJudged when there is one that does not wait.
+	// What the agent did before the call (Call.Prompt, Call.Steps) is not kept with it.
 	PutJudgement(ctx context.Context, j Judgement) error
 	// Judgements calls fn with the newest limit judgements since then, newest first, until fn says false.
 	Judgements(ctx context.Context, since time.Time, limit int, fn func(Judgement) bool) error

@@ -1,11 +1,14 @@
 package gate
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -203,4 +206,96 @@ func TestAChangeOfTheRulesHoldsAtOnce(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", d, err, pointer)
 		}
 	}
+}
+
+// failing is a Store whose next change of the rules happens, or not, and is said to have failed.
+type failing struct {
+	memory
+	blind bool // reading fails too
+}
+
+var errFailing = errors.New("the disk is full")
+
+func (f *failing) RevokeRule(_ context.Context, id string, _ time.Time, _ fleet.Audit) error {
+	f.rules = slices.DeleteFunc(slices.Clone(f.rules), func(r Rule) bool { return r.ID == id })
+	return errFailing
+}
+
+func (f *failing) Rules(ctx context.Context, revoked bool) ([]Rule, error) {
+	if f.blind {
+		return nil, errFailing
+	}
+	return f.memory.Rules(ctx, revoked)
+}
+
+// What a failed change left stored is in force; when that cannot be read, nothing is.
+func TestAFailedChangeIsReadBack(t *testing.T) {
+	for _, blind := range []bool{false, true} {
+		f := &failing{}
+		g := newGate(t, &f.memory)
+		g.Store = f
+		r, err := g.Add(t.Context(), Draft{Verdict: Allow, Match: Match{Tool: "Bash"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.blind = blind
+		if err := g.Revoke(t.Context(), r.ID); !errors.Is(err, errFailing) {
+			t.Errorf("blind %v: %v", blind, err)
+		}
+		if got := g.Judge(call("Bash", map[string]any{"command": "ls"})); got.Verdict != Ask {
+			t.Errorf("blind %v: a revoked rule judges: %+v", blind, got)
+		}
+	}
+}
+
+// A rule that is changed is another rule in its place; one that is moved is the same.
+func TestAChangedRuleIsAnother(t *testing.T) {
+	m := &memory{}
+	g := newGate(t, m)
+	first, err := g.Add(t.Context(), Draft{Verdict: Allow, Match: Match{Tool: "A"}, Item: "msg_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := g.Add(t.Context(), Draft{Verdict: Allow, Match: Match{Tool: "B"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, err := g.Change(t.Context(), first.ID, Draft{Verdict: Deny, Match: Match{Tool: "A"}})
+	if err != nil || changed.ID == first.ID || changed.Item != "msg_1" || len(m.rules) != 2 || m.rules[0].ID != changed.ID {
+		t.Errorf("changed: %+v, %v, %+v", changed, err, m.rules)
+	}
+	moved, err := g.Change(t.Context(), last.ID, Draft{Verdict: Allow, Match: Match{Tool: "B"}, Before: changed.ID})
+	if err != nil || moved.ID != last.ID || m.rules[0].ID != last.ID {
+		t.Errorf("moved: %+v, %v, %+v", moved, err, m.rules)
+	}
+}
+
+// The end of a session ends its own rules: not those of another session, or another protocol's of the same name.
+func TestTheEndOfASessionEndsItsRules(t *testing.T) {
+	m := &revoking{}
+	g := newGate(t, &m.memory)
+	g.Store = m
+	for _, match := range []Match{{Session: "s", Protocol: "acs"}, {Session: "s"}, {Session: "s", Protocol: "other"}, {Session: "t", Protocol: "acs"}, {Tool: "x"}} {
+		if _, err := g.Add(t.Context(), Draft{Verdict: Allow, Match: match}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.EndSession(t.Context(), "acs", "s"); err != nil {
+		t.Fatal(err)
+	}
+	var left []Match
+	for _, r := range m.rules {
+		left = append(left, r.Match)
+	}
+	if len(left) != 3 || left[0].Protocol != "other" || left[1].Session != "t" || left[2].Tool != "x" {
+		t.Errorf("left: %+v", left)
+	}
+}
+
+// revoking is a memory that can revoke.
+type revoking struct{ memory }
+
+func (m *revoking) RevokeRule(_ context.Context, id string, _ time.Time, _ fleet.Audit) error {
+	m.rules = slices.DeleteFunc(slices.Clone(m.rules), func(r Rule) bool { return r.ID == id })
+	return nil
 }

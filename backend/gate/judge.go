@@ -1,7 +1,9 @@
 package gate
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +39,7 @@ type Config struct {
 type Gate struct {
 	Config
 	changing sync.Mutex
+	loading  sync.Mutex // so that what is read last is what is in force
 	rules    atomic.Pointer[[]Rule]
 }
 
@@ -47,8 +50,11 @@ func New(ctx context.Context, c Config) (*Gate, error) {
 }
 
 func (g *Gate) reload(ctx context.Context) error {
+	g.loading.Lock()
+	defer g.loading.Unlock()
 	rules, err := g.Store.Rules(ctx, false)
 	if err != nil {
+		g.rules.Store(new([]Rule)) // better none than one that was revoked: everything is left to the person
 		return fmt.Errorf("rules: %w", err)
 	}
 	g.rules.Store(&rules)
@@ -89,13 +95,15 @@ func judge(rules []Rule, s Subject, p Place) Ruling {
 // called before the agent is answered, so that no answer is without its record. What the agent did before the call is
 // not kept with it. Errors: ErrJudged.
 func (g *Gate) Record(ctx context.Context, j Judgement) error {
-	j.Call.Prompt, j.Call.Steps = "", nil
 	if err := g.Store.PutJudgement(ctx, j); err != nil {
 		return err
 	}
 	g.OnChange()
 	return nil
 }
+
+// Recorded tells of a judgement that was stored together with the answer it belongs to.
+func (g *Gate) Recorded() { g.OnChange() }
 
 // Ruled is the judgement of a call that a rule decided.
 func Ruled(s Subject, r Ruling, at time.Time) Judgement {
@@ -151,11 +159,45 @@ func (d Draft) check() error {
 
 // Add stores a new rule. It holds from the moment this returns. Errors: *inbox.InvalidError.
 func (g *Gate) Add(ctx context.Context, d Draft) (Rule, error) {
-	r := Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.Reason, Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
+	r := g.rule(d)
 	return r, g.change(ctx, d.Item, func([]Rule) error { return g.put(ctx, r, d, d.Before, "rule added") })
 }
 
-// Change replaces what a rule in force says, and keeps its id. Errors: *inbox.InvalidError, ErrUnknownRule.
+// Pledge is a rule that comes with a decision: it is stored when that is, in the same transaction, or never.
+type Pledge struct {
+	Rule   Rule
+	Before string // as Draft has it; when there is no such rule any more, the end
+	Audit  fleet.Audit
+}
+
+// Pledge checks a draft and writes it for inbox.Decision.Rule. Errors: *inbox.InvalidError.
+func (g *Gate) Pledge(d Draft) (json.RawMessage, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	if d.Before != "" && !slices.ContainsFunc(*g.rules.Load(), func(r Rule) bool { return r.ID == d.Before }) {
+		return nil, unknownBefore(d.Before)
+	}
+	r := g.rule(d)
+	return json.Marshal(Pledge{Rule: r, Before: d.Before, Audit: g.audit("rule added: "+string(r.Verdict), r.ID)})
+}
+
+// Kept puts in force what was stored with the decision of that item.
+func (g *Gate) Kept(ctx context.Context, item string) error {
+	if err := g.reload(ctx); err != nil {
+		return err
+	}
+	g.OnRules(ctx, item)
+	g.OnChange()
+	return nil
+}
+
+func (g *Gate) rule(d Draft) Rule {
+	return Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.Reason, Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
+}
+
+// Change replaces what a rule in force says: by a new rule in its place, so that what the old one judged stays told by
+// its own words. One that only moves stays the same rule. Errors: *inbox.InvalidError, ErrUnknownRule.
 func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
 	var r Rule
 	err := g.change(ctx, "", func(rules []Rule) error {
@@ -163,13 +205,19 @@ func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
 		if i < 0 {
 			return ErrUnknownRule
 		}
-		r = rules[i]
-		r.Verdict, r.Reason, r.Match = d.Verdict, d.Reason, d.Match
 		before := d.Before
 		if before == "" {
 			before = id
 		}
-		return g.put(ctx, r, d, before, "rule changed")
+		if r = rules[i]; r.Verdict == d.Verdict && r.Reason == d.Reason && r.Match.same(d.Match) {
+			return g.put(ctx, r, d, before, "rule moved")
+		}
+		if err := d.check(); err != nil {
+			return err
+		}
+		d.Item = r.Item
+		r = g.rule(d)
+		return wrongBefore(g.Store.ReplaceRule(ctx, id, r, before, changed, g.audit("rule changed: "+string(r.Verdict), r.ID)), before)
 	})
 	return r, err
 }
@@ -178,11 +226,26 @@ func (g *Gate) put(ctx context.Context, r Rule, d Draft, before, act string) err
 	if err := d.check(); err != nil {
 		return err
 	}
-	err := g.Store.PutRule(ctx, r, before, g.audit(act+": "+string(r.Verdict), r.ID))
+	return wrongBefore(g.Store.PutRule(ctx, r, before, g.audit(act+": "+string(r.Verdict), r.ID)), before)
+}
+
+// same says whether two matches are written alike.
+func (m Match) same(o Match) bool {
+	a, err := json.Marshal(m)
+	b, errO := json.Marshal(o)
+	return err == nil && errO == nil && bytes.Equal(a, b)
+}
+
+// wrongBefore names what was wrong when a rule found no place.
+func wrongBefore(err error, before string) error {
 	if err == ErrUnknownRule {
-		return inbox.Invalid("/before", "there is no rule %q in force", before)
+		return unknownBefore(before)
 	}
 	return err
+}
+
+func unknownBefore(id string) error {
+	return inbox.Invalid("/before", "there is no rule %q in force", id)
 }
 
 // Revoke ends a rule. It does not hold any more when this returns. Errors: ErrUnknownRule.
@@ -194,12 +257,14 @@ func (g *Gate) Revoke(ctx context.Context, id string) error {
 func (g *Gate) change(ctx context.Context, except string, write func(rules []Rule) error) error {
 	g.changing.Lock()
 	defer g.changing.Unlock()
-	if err := write(*g.rules.Load()); err != nil {
-		return err
-	}
-	// The change is stored, whoever asked for it may be gone: what is stored must be in force.
-	if err := g.reload(context.WithoutCancel(ctx)); err != nil {
-		g.rules.Store(new([]Rule)) // better none than one that was revoked: everything is left to the person
+	failed := write(*g.rules.Load())
+	// Whoever asked for the change may be gone, and of one that failed a part may be stored, or all of it: what is stored
+	// must be in force.
+	if err := errors.Join(failed, g.reload(context.WithoutCancel(ctx))); err != nil {
+		g.OnChange()
+		if failed != nil {
+			return failed
+		}
 		return err
 	}
 	g.OnRules(context.WithoutCancel(ctx), except)
@@ -211,6 +276,7 @@ func (g *Gate) change(ctx context.Context, except string, write func(rules []Rul
 const (
 	sessionEnded = "system:session-ended"
 	retention    = "system:retention"
+	changed      = "system:changed"
 )
 
 // EndSession revokes the rules that were for one session alone: it has ended, and none of them can match any more.

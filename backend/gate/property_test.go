@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -144,6 +145,14 @@ func (m *memory) PutRule(_ context.Context, r Rule, before string, _ fleet.Audit
 		return ErrUnknownRule
 	}
 	m.rules = append(kept[:at:at], append([]Rule{r}, kept[at:]...)...)
+	return nil
+}
+
+func (m *memory) ReplaceRule(ctx context.Context, old string, r Rule, before, _ string, audit fleet.Audit) error {
+	if err := m.PutRule(ctx, r, before, audit); err != nil {
+		return err
+	}
+	m.rules = slices.DeleteFunc(m.rules, func(r Rule) bool { return r.ID == old })
 	return nil
 }
 

@@ -38,8 +38,8 @@ func (m Match) risks() []string {
 			risks = append(risks, quote(a.Value)+" is also like "+quote(smuggled(a.Value))+": a pattern does not see where a command ends.")
 		}
 	}
-	switch name, known := ownQuestion[m.Platform]; {
-	case known:
+	switch name := OwnQuestion(m.Platform); {
+	case name != "":
 		risks = append(risks, "Allowing this also answers "+name+"’s own question.")
 	case m.Platform == "":
 		risks = append(risks, "Where an agent would ask its own question in the terminal, allowing this answers that as well.")
@@ -47,8 +47,11 @@ func (m Match) risks() []string {
 	return risks
 }
 
-// ownQuestion are the platforms that do not ask in the terminal what was allowed here.
-var ownQuestion = map[string]string{"claude-code": "Claude Code", "cursor": "Cursor"}
+// OwnQuestion is the name of a platform that does not ask its own question about what was allowed here; "": it asks, or
+// nobody knows.
+func OwnQuestion(platform string) string {
+	return map[string]string{"claude-code": "Claude Code", "cursor": "Cursor"}[platform]
+}
 
 // smuggled is a text that fits the pattern and does something else.
 func smuggled(pattern string) string {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"deskbell/backend/gate"
+	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
 
@@ -111,9 +112,11 @@ type NotExportError struct {
 
 func (e *NotExportError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
-// VerifyExport reads an export and recomputes every hash in it. The session is as the export says.
-// Errors: *NotExportError, and the reader's.
-func VerifyExport(r io.Reader) (Session, Chain, error) {
+// VerifyExport reads an export, recomputes every hash in it, and checks that each answer is that of its step. Without a
+// secret that shows that the file is consistent in itself. With the secret that was shared with the agent's host it also
+// checks both signatures of every step that was answered (Chain.Signed): only who has the secret can have written those.
+// The session is as the export says. Errors: *NotExportError, and the reader's.
+func VerifyExport(r io.Reader, secret []byte) (Session, Chain, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxExportLine)
 	n := 0
@@ -148,6 +151,13 @@ func VerifyExport(r io.Reader) (Session, Chain, error) {
 	}
 	s := head.Session.session()
 	var c Chain
+	var key []byte
+	if len(secret) > 0 {
+		var err error
+		if key, err = signing.SessionKey(secret, s.ID); err != nil {
+			return s, c, err
+		}
+	}
 	for {
 		var line exportStep
 		ok, err := next(&line)
@@ -157,7 +167,7 @@ func VerifyExport(r io.Reader) (Session, Chain, error) {
 		if !ok {
 			break
 		}
-		if c.line(s, line); !c.OK() {
+		if c.line(s, line, key); !c.OK() {
 			return s, c, nil
 		}
 	}
@@ -173,8 +183,9 @@ func (e exportSession) session() Session {
 	return s
 }
 
-// line checks one step of an export: that its entry is of its params and of this session, and then as any step.
-func (c *Chain) line(s Session, line exportStep) {
+// line checks one step of an export: that its entry is of its params and of this session, then as any step, and then its
+// answer; the signatures too, with the session's key.
+func (c *Chain) line(s Session, line exportStep, key []byte) {
 	broken := func(why string) { c.BrokenAt, c.Why = c.Steps+1, why }
 	var entry struct {
 		EntryID     string `json:"entry_id"`
@@ -207,5 +218,59 @@ func (c *Chain) line(s Session, line exportStep) {
 		broken("previous_hash is not the hash of the step before")
 		return
 	}
-	c.next(st)
+	if c.next(st); !c.OK() {
+		return
+	}
+	if why := line.answered(st, key); why != "" {
+		c.Steps-- // this one does not hold
+		broken(why)
+		return
+	}
+	if key != nil && line.Answer != nil {
+		c.Signed++
+	}
+}
+
+// answered says what is wrong with what a step was answered with; "": nothing.
+func (line exportStep) answered(st Step, key []byte) string {
+	var verdict gate.Verdict
+	if line.Decision != nil {
+		verdict = line.Decision.Verdict
+	}
+	if len(line.Answer) == 0 {
+		if verdict != "" && verdict != Unanswered {
+			return "there is a decision, and no answer that says it"
+		}
+		return ""
+	}
+	var answer struct {
+		ID     json.RawMessage `json:"id"`
+		Result struct {
+			RequestID string       `json:"request_id"`
+			Decision  gate.Verdict `json:"decision"`
+			Chain     string       `json:"chain_hash"`
+		} `json:"result"`
+	}
+	switch err := json.Unmarshal(line.Answer, &answer); {
+	case err != nil:
+		return "the answer does not have the form of one"
+	case answer.Result.RequestID != st.Request:
+		return "the answer is bound to another request"
+	case answer.Result.Chain != st.Hash:
+		return "the answer's chain_hash is not the entry_hash"
+	case answer.Result.Decision != verdict:
+		return "the answer says another decision than the one recorded"
+	case key == nil:
+		return ""
+	case !signing.VerifyEnvelope(key, line.Answer, "result"):
+		return "the answer's signature is not right: it was not written with this key, or was changed"
+	}
+	// The id of the request is in its answer alone, and the signature covers it.
+	request := wire.Compose([]wire.Member{
+		{Name: "jsonrpc", Value: wire.Quote("2.0")}, {Name: "id", Value: answer.ID}, {Name: "method", Value: wire.Quote(st.Method)}, {Name: "params", Value: line.Params},
+	})
+	if !signing.VerifyEnvelope(key, request, "params") {
+		return "the request's signature is not right: it was not written with this key, or was changed"
+	}
+	return ""
 }

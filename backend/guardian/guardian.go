@@ -37,20 +37,37 @@ type Step struct {
 	RequestHash string
 	Hash        string
 	Summary     string       // for the person; untrusted text
-	Verdict     gate.Verdict // empty while it waits
+	Verdict     gate.Verdict // empty while it waits, or Unanswered
 	Codes       []string
 	DecidedAt   time.Time
 	Answer      []byte // as it was sent
 	Params      []byte // as they came
 }
 
+// Unanswered is in the place of the verdict of a step that no answer was ever sent to.
+const Unanswered gate.Verdict = "unanswered"
+
+// Answer is what a step was answered with.
+type Answer struct {
+	Seq     int
+	Verdict gate.Verdict
+	Codes   []string
+	At      time.Time
+	Sent    []byte // as it goes out
+	// Judgement is how the step was judged, of one that asked leave; nil: it asked for none.
+	Judgement *gate.Judgement
+}
+
 // The errors of a Store.
 var (
 	ErrUnknownSession = errors.New("no such session")
+	ErrUnknownStep    = errors.New("no such step")
 	ErrUsed           = errors.New("the request was used before")
 	ErrSealed         = errors.New("the session is closed")
 	ErrNegotiated     = errors.New("the session has its terms already")
 	ErrAnswered       = errors.New("the step has its answer already")
+	ErrRevoked        = errors.New("the agent was revoked")
+	ErrStopped        = errors.New("the agent was stopped")
 )
 
 // Store keeps sessions. Every method is one transaction; what it returns is durable.
@@ -70,14 +87,20 @@ type Store interface {
 	Join(ctx context.Context, protocol, session, request, nonce string, seal bool, at time.Time, link func(head string, seq int) (Step, error)) (Step, error)
 	// SetFolder records where a session's agent works, if that is not known yet. ErrUnknownSession.
 	SetFolder(ctx context.Context, protocol, session, folder string) error
-	// Answer records what a step was answered with. ErrAnswered when it has an answer, or there is no such step.
-	Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error
+	// Answer records what a step was answered with and how it was judged: both, or neither. ErrAnswered when it has an
+	// answer, or there is no such step; gate.ErrJudged. Leave that was asked for is recorded as given only while nothing
+	// has taken it back: else ErrRevoked or ErrStopped, of the agent, or gate.ErrUnknownRule, of the rule that judged.
+	Answer(ctx context.Context, protocol, session string, a Answer) error
+	// EndUnanswered marks the steps that have no answer, and get none any more, with a reason code.
+	EndUnanswered(ctx context.Context, protocol, code string, at time.Time) error
 	// Sessions returns the sessions seen last first, from the one after cursor. inbox.ErrBadCursor.
 	Sessions(ctx context.Context, limit int, cursor string) (page []Session, next string, err error)
 	// Steps calls fn with a session's steps after seq, oldest first, until fn fails.
 	Steps(ctx context.Context, protocol, session string, after int, fn func(Step) error) error
 	// Recent returns the newest steps of a session, oldest first, without what was sent and answered.
 	Recent(ctx context.Context, protocol, session string, n int) ([]Step, error)
+	// Newest returns the newest step of that method, without what was sent and answered; ErrUnknownStep.
+	Newest(ctx context.Context, protocol, session, method string) (Step, error)
 	// Purge forgets sessions not seen since before, with their steps, and requests used up before used.
 	Purge(ctx context.Context, before, used time.Time) error
 }

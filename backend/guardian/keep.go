@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"deskbell/backend/gate"
 )
 
 // Config is what a Guardian needs. Every field must be set.
@@ -70,8 +68,8 @@ func (g *Guardian) SetFolder(ctx context.Context, protocol, session, folder stri
 }
 
 // Answer implements Store.
-func (g *Guardian) Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error {
-	err := g.Store.Answer(ctx, protocol, session, seq, verdict, codes, at, answer)
+func (g *Guardian) Answer(ctx context.Context, protocol, session string, a Answer) error {
+	err := g.Store.Answer(ctx, protocol, session, a)
 	g.tell(err)
 	return err
 }

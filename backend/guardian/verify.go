@@ -11,6 +11,7 @@ type Chain struct {
 	Steps    int
 	Head     string
 	BrokenAt int    // 0: nowhere
+	Signed   int    // steps whose two signatures were checked; of an export that was given the key
 	Why      string // plain words
 }
 

@@ -49,6 +49,8 @@ type Step struct {
 	At   time.Time `json:"at"`
 	What string    `json:"what"` // the kind of step, as its protocol names it
 	Text string    `json:"text,omitempty"`
+	// Verdict is how it was judged, of one that asked leave; empty while it waits.
+	Verdict string `json:"verdict,omitempty"`
 }
 
 // MayEdit says whether that argument may be changed.

@@ -33,7 +33,9 @@ type Config struct {
 	Settle func(ctx context.Context) error
 	// OnDue is called when something may have fallen due earlier than was known.
 	OnDue func()
-	Log   *slog.Logger
+	// OnRule is called after a commit that stored a rule with the decision of that item, before anybody is told of it.
+	OnRule func(item string)
+	Log    *slog.Logger
 }
 
 // Inbox is the use cases: everything that can happen to an item goes through one of its methods.
@@ -177,6 +179,9 @@ func (in *Inbox) WithReply(before Item, ch Change) (Change, error) {
 
 // Tell tells whoever waits and follows of a change, after its commit.
 func (in *Inbox) Tell(ch Change) {
+	if ch.Rule != nil {
+		in.OnRule(ch.Item.ID)
+	}
 	in.watchers.publish(ch.Item)
 	if ch.Owed != nil {
 		in.OnOwed()

@@ -37,6 +37,8 @@ type Decision struct {
 	Comment   string          `json:"comment,omitempty"`
 	Checklist []Check         `json:"checklist,omitempty"` // Complete and Dismiss only
 	Arguments json.RawMessage `json:"arguments,omitempty"` // Answer with AllowEdited only: an object of new values by name
+	// Rule comes into force with this decision and not before, as the gate wrote it; empty: none.
+	Rule json.RawMessage `json:"rule,omitempty"`
 }
 
 // Change is what one act makes of an item: the item as it will be, the line its history gains, and what is owed.
@@ -49,6 +51,8 @@ type Change struct {
 	// Withdraw says that what it owes is pushed no more.
 	Withdraw bool
 	Hand     *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
+	// Rule is stored in the same transaction; empty: none.
+	Rule json.RawMessage
 }
 
 // Apply returns the change that a decision by actor makes to it at now. It touches nothing. outcomeID is the fresh id
@@ -86,7 +90,9 @@ func (it Item) Apply(d Decision, actor Actor, outcomeID string, now time.Time) (
 	if actor.Kind == Human {
 		it.Marks.Read = true
 	}
-	return it.end(out, now), nil
+	ch := it.end(out, now)
+	ch.Rule = d.Rule
+	return ch, nil
 }
 
 // Overdue says whether the hub's clock has ended the item: strictly after its deadline (MA2H §7, §9.5), so an act

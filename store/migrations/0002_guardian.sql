@@ -80,6 +80,7 @@ CREATE TABLE steps (
   UNIQUE (protocol, session, seq)
 ) STRICT;
 CREATE INDEX steps_request ON steps (protocol, session, request);
+CREATE INDEX steps_waiting ON steps (n) WHERE verdict = '';
 
 -- Requests that a session has used up, refused ones too.
 CREATE TABLE used (

@@ -2,12 +2,16 @@ package acs
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 
 	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
+	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
 )
@@ -135,10 +139,10 @@ func envelope(id []byte, box string, members []wire.Member) []byte {
 	})
 }
 
-// refuse answers a step that cannot be judged with a DENY of the hub's own that entered no chain. An error would be
-// left to the agent's own posture, which may be to go on.
+// refuse answers a step that cannot be judged with a DENY of the hub's own that entered no chain, or what stands for it
+// where the deed is done. An error would be left to the agent's own posture, which may be to go on.
 func (b *Binding) refuse(q *request, code, reasoning string) []byte {
-	return b.unchained(q, denied(code, reasoning))
+	return b.unchained(q, denied(code, reasoning).fit(q.step.method, false))
 }
 
 // unchained answers a step that entered no chain.
@@ -171,7 +175,34 @@ func (b *Binding) broken(q *request, p any) []byte {
 	if err != nil {
 		return refusal(q.id, faultf(internalError, reasonBroken, "the hub failed"))
 	}
+	if s := q.step; s != nil && s.entry.Hash != "" {
+		b.clear(s, answer)
+	}
 	return answer
+}
+
+// clear leaves nothing behind of a step that a panic cut off: its card is closed, since nobody waits for it, and what was
+// answered is recorded. The cause of the panic may be in here too.
+func (b *Binding) clear(s *step, answer []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.Log.Error("panic after a panic in a step", "protocol", Name, "panic", p)
+		}
+	}()
+	ctx := context.Background()
+	if s.item != "" {
+		if _, err := b.Inbox.Leave(ctx, s.item, judgeFailed); err != nil && !errors.Is(err, inbox.ErrNotFound) {
+			b.Log.Error("a call that nobody waits for could not be closed", "protocol", Name, "err", err)
+		}
+	}
+	d := denied(reasonBroken, judgeFailed).fit(s.method, false)
+	a := guardian.Answer{Seq: s.entry.Seq, Verdict: d.verdict(), Codes: d.Codes, At: b.now(), Sent: answer}
+	if s.subject.Protocol != "" {
+		a.Judgement = &gate.Judgement{Subject: s.subject, Item: s.item, Verdict: gate.Deny, Judge: "system:" + reasonBroken, Reason: judgeFailed, DecidedAt: a.At}
+	}
+	if err := b.Guardian.Answer(ctx, Name, s.session.ID, a); err != nil {
+		b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
+	}
 }
 
 const judgeFailed = "The hub failed while it judged this step."

@@ -2,9 +2,13 @@ package acs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
+	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
@@ -24,7 +28,7 @@ func (s *step) call() inbox.Call {
 	p := platformOf(s.session.Platform)
 	c := inbox.Call{
 		Platform: s.session.Platform, Folder: s.folder(), Session: s.session.ID, Request: s.requestID(),
-		Permission: clip(s.claimed("permission_mode"), 100), BypassesPrompt: p.prompt,
+		Permission: clip(s.claimed("permission_mode"), 100), BypassesPrompt: gate.OwnQuestion(s.session.Platform),
 	}
 	payload := s.get("payload")
 	switch {
@@ -136,19 +140,44 @@ func (b *Binding) before(ctx context.Context, s *step, c *inbox.Call) {
 		b.Log.Warn("earlier steps of a call", "protocol", Name, "err", err)
 		return
 	}
+	prompted := false
 	for _, earlier := range steps {
 		switch {
 		case earlier.Request == s.requestID():
 		case earlier.Method == "steps/userMessage":
-			c.Prompt, c.Steps = earlier.Summary, nil
+			c.Prompt, c.Steps, prompted = earlier.Summary, nil, true
 		case earlier.Method == "steps/turnStart", earlier.Method == "steps/turnEnd":
 		default:
-			c.Steps = append(c.Steps, inbox.Step{At: earlier.At, What: strings.TrimPrefix(earlier.Method, "steps/"), Text: clip(earlier.Summary, maxSummary)})
+			c.Steps = append(c.Steps, inbox.Step{
+				At: earlier.At, What: strings.TrimPrefix(earlier.Method, "steps/"), Text: clip(became(earlier)+earlier.Summary, maxSummary), Verdict: string(earlier.Verdict),
+			})
 		}
+	}
+	if !prompted { // longer ago than the card looks
+		prompt, err := b.Guardian.Newest(ctx, Name, s.session.ID, "steps/userMessage")
+		if err != nil && !errors.Is(err, guardian.ErrUnknownStep) {
+			b.Log.Warn("what an agent was last told", "protocol", Name, "err", err)
+		}
+		c.Prompt = prompt.Summary
 	}
 	if n := len(c.Steps); n > shown {
 		c.Steps = c.Steps[n-shown:]
 	}
+}
+
+// became is what an earlier step that asked leave did not come to, as words before what it is about.
+func became(earlier guardian.Step) string {
+	switch earlier.Verdict {
+	case gate.Allow:
+		return ""
+	case modify:
+		return "Allowed with changes: "
+	case "":
+		return "Waiting: "
+	case guardian.Unanswered:
+		return "Never answered: "
+	}
+	return "Denied: "
 }
 
 // unwrap takes arguments out of the {"value": …} that carries them.
@@ -218,6 +247,11 @@ func describe(tool string, arguments []byte) string {
 		}
 	}
 	return tool
+}
+
+// blank says that a text shows nothing: a card about it would ask the person about nothing.
+func blank(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

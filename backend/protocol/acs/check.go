@@ -174,8 +174,12 @@ func (b *Binding) checkStep(s *step) *fault {
 func checkMCP(s *step) *fault {
 	payload := s.get("payload")
 	named, isRequest := wire.Get(payload, "method")
-	if !isRequest {
-		return nil // the response to one
+	if !isRequest { // the response to one: it has happened
+		if _, mixed := wire.Get(payload, "params"); mixed {
+			return faultf(invalidParams, "payload_invalid", "/params/payload/params belongs to a request, and this is a response")
+		}
+		s.method.way = record
+		return nil
 	}
 	if text, _ := wire.String(named); text != s.method.mcp {
 		return faultf(invalidParams, "payload_invalid", "/params/payload/method must be the wrapped method, %s", s.method.mcp)

@@ -51,6 +51,7 @@ const (
 	reasonBroken       = "evaluation_failed"
 	reasonFull         = "store_full"
 	reasonModify       = "modify_unsupported"
+	reasonUnnamed      = "tool_unnamed"
 	reasonNotPermitted = "disposition_not_permitted"
 )
 

@@ -33,6 +33,7 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		b.Log.Error("a call could not be recorded", "protocol", Name, "err", err)
 		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
 	}
+	s.item = item.ID
 	entry := inbox.Entry{At: s.at, Actor: "agent:" + s.session.Agent, Action: "submitted"}
 	it, _, err := b.Inbox.Submit(ctx, inbox.New{Item: item, Entry: entry, MaxOpen: b.Depth()})
 	var full *inbox.LimitError

@@ -12,8 +12,6 @@ type platform struct {
 	wait time.Duration
 	// edits names the arguments that the program takes other values for; "*" is all of them.
 	edits func(tool string) []string
-	// prompt is the program's name, where an allow answers its own question as well.
-	prompt string
 }
 
 func nothing(string) []string { return nil }
@@ -23,7 +21,7 @@ func everything(string) []string { return []string{"*"} }
 // platforms are the programs that are known. How long each waits was observed: Claude Code gives a hook ten minutes and
 // its adapter waits for whatever was agreed; Codex refuses terms above ten seconds; the NeMo toolkit gives up after five.
 var platforms = map[string]platform{
-	"claude-code": {wait: 540 * time.Second, edits: everything, prompt: "Claude Code"},
+	"claude-code": {wait: 540 * time.Second, edits: everything},
 	"codex": {wait: 10 * time.Second, edits: func(tool string) []string {
 		if tool == "Bash" || tool == "apply_patch" {
 			return []string{"command"}

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
+	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
 
@@ -21,6 +20,7 @@ type step struct {
 	terms   terms
 	entry   guardian.Step // what it left in the chain; zero before that
 	subject gate.Subject  // of a gated one
+	item    string        // the card that asks; empty: none
 }
 
 // join adds the step to its session's chain, before anybody judges it: what was seen is never lost. Then it is judged,
@@ -79,12 +79,20 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 		return b.finish(ctx, s, d, nil), nil
 	}
 	s.subject = gate.Subject{Protocol: Name, Agent: s.session.Agent, At: s.at, Call: s.call()}
+	if refusal == nil && blank(s.subject.Call.Tool) {
+		d := denied(reasonUnnamed, "The call does not say which tool it is about.")
+		refusal = &d
+	}
 	if refusal != nil {
 		return b.finish(ctx, s, *refusal, &gate.Judgement{Judge: "system:" + refusal.Codes[0]}), nil
 	}
 	switch ruling := b.Gate.Judge(s.subject); ruling.Verdict {
 	case gate.Allow, gate.Deny:
-		return b.finish(ctx, s, ruled(ruling), &gate.Judgement{Judge: ruling.Judge()}), nil
+		answer, err := b.settle(ctx, s, ruled(ruling), &gate.Judgement{Judge: ruling.Judge()})
+		if !errors.Is(err, gate.ErrUnknownRule) {
+			return b.orDeny(ctx, s, answer, err, ""), nil
+		}
+		// Revoked in between: the call is the person's.
 	}
 	return b.ask(ctx, s)
 }
@@ -132,19 +140,24 @@ func ruled(r gate.Ruling) decision {
 	return d
 }
 
-// finish answers a step of a chain: what is judged is recorded, then the answer, and only then the answer goes out.
-// judgement says who judged, of a step that asked leave. Whatever fails here ends as a DENY.
+// finish answers a step of a chain. judgement says who judged, of a step that asked leave. Whatever fails here ends as a
+// DENY.
 func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *gate.Judgement) []byte {
+	item := ""
+	if judgement != nil {
+		item = judgement.Item
+	}
+	answer, err := b.settle(ctx, s, d, judgement)
+	return b.orDeny(ctx, s, answer, err, item)
+}
+
+// settle writes the answer of a step and records it with its judgement, in one commit: only then may it go out.
+func (b *Binding) settle(ctx context.Context, s *step, d decision, judgement *gate.Judgement) ([]byte, error) {
 	ctx = context.WithoutCancel(ctx) // an agent that is gone does not leave its chain unanswered
 	d = d.fit(s.method, len(s.subject.Call.Editable) > 0)
 	answer, err := b.result(s.request, d, s.entry.Hash)
 	if err != nil {
-		b.Log.Error("an answer could not be written", "protocol", Name, "method", s.method.name, "err", err)
-		d = denied(reasonBroken, judgeFailed).fit(s.method, false)
-		if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-			return b.unchained(s.request, d)
-		}
-		judgement = systemJudgement(judgement, reasonBroken)
+		return nil, fmt.Errorf("%w: %w", errUnwritten, err)
 	}
 	now := b.now()
 	if judgement != nil {
@@ -159,34 +172,58 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 			judgement.Reason = d.Reasoning
 		}
 	}
-	if err = b.record(ctx, s, d, judgement, answer, now); err == nil {
-		return answer
+	err = b.Guardian.Answer(ctx, Name, s.session.ID, guardian.Answer{
+		Seq: s.entry.Seq, Verdict: d.verdict(), Codes: d.Codes, At: now, Sent: answer, Judgement: judgement,
+	})
+	if err == nil && judgement != nil {
+		b.Gate.Recorded()
 	}
-	b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
-	d = denied(reasonStore, storeFailed).fit(s.method, false)
-	if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-		return b.unchained(s.request, d)
+	return answer, err
+}
+
+// errUnwritten: the answer would have been none.
+var errUnwritten = errors.New("an answer could not be written")
+
+// orDeny returns an answer that was recorded, or what goes out in its place: a DENY that says why, recorded if that can
+// be done. item is the card that says otherwise; empty: none does.
+func (b *Binding) orDeny(ctx context.Context, s *step, answer []byte, err error, item string) []byte {
+	var d decision
+	switch {
+	case err == nil:
+		return answer
+	case errors.Is(err, guardian.ErrRevoked):
+		d = revoked()
+	case errors.Is(err, guardian.ErrStopped):
+		d = stopped()
+	case errors.Is(err, gate.ErrUnknownRule):
+		d = denied(reasonRule, "The rule that allowed this was revoked before the answer went out.")
+	case errors.Is(err, errUnwritten):
+		d = denied(reasonBroken, judgeFailed)
+	default:
+		d = denied(reasonStore, storeFailed)
+	}
+	b.Log.Warn("an answer was replaced by a refusal", "protocol", Name, "method", s.method.name, "reason", d.Codes[0], "err", err)
+	var judgement *gate.Judgement
+	if s.method.way == gated {
+		judgement = &gate.Judgement{Item: item, Judge: "system:" + d.Codes[0]}
+	}
+	if answer, err = b.settle(ctx, s, d, judgement); err != nil {
+		b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
+	}
+	if item != "" { // it ended as it was answered; what came of that is in its history
+		if _, err := b.Inbox.Note(context.WithoutCancel(ctx), item, inbox.Entry{Actor: "system:" + d.Codes[0], Action: "refused after all", Note: d.Reasoning}); err != nil {
+			b.Log.Error("a card does not tell what was answered", "protocol", Name, "err", err)
+		}
+	}
+	if answer == nil {
+		return b.unchained(s.request, d.fit(s.method, false))
 	}
 	return answer
 }
 
-// record stores who judged, and the answer. Both are written at once, so that one commit can take them together.
-func (b *Binding) record(ctx context.Context, s *step, d decision, judgement *gate.Judgement, answer []byte, now time.Time) error {
-	var judged error
-	var writing sync.WaitGroup
-	if judgement != nil {
-		writing.Go(func() { judged = b.Gate.Record(ctx, *judgement) })
-	}
-	err := b.Guardian.Answer(ctx, Name, s.session.ID, s.entry.Seq, d.verdict(), d.Codes, now, answer)
-	writing.Wait()
-	return errors.Join(judged, err)
-}
-
-func systemJudgement(j *gate.Judgement, reason string) *gate.Judgement {
-	if j == nil {
-		return nil
-	}
-	return &gate.Judgement{Item: j.Item, Judge: "system:" + reason}
+// LeaveUnanswered marks the steps that an earlier life of the hub left without an answer: their requests ended with it.
+func (b *Binding) LeaveUnanswered(ctx context.Context) error {
+	return b.Guardian.EndUnanswered(ctx, Name, reasonGone, b.now())
 }
 
 // errFound ends a walk through a chain.

@@ -1,0 +1,60 @@
+package backend
+
+import (
+	"slices"
+	"testing"
+
+	"deskbell/backend/gate"
+)
+
+// Only a request of MCP asks leave; the response to one is recorded. What names no tool, or one that cannot be seen, is
+// never put before the person or a rule.
+func TestACSNoCardAboutNothing(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	a.step("protocols/MCP/tools/call", msg{"jsonrpc": "2.0", "id": 1, "result": msg{"content": []msg{}}}).allowedTo(t)
+	a.step("protocols/MCP/tools/call", msg{"jsonrpc": "2.0", "id": 1, "error": msg{"code": 1, "message": "x"}}).allowedTo(t)
+	a.step("protocols/MCP/tools/call", msg{"jsonrpc": "2.0", "id": 1, "result": msg{}, "params": msg{"name": "rm"}}).failedWith(t, -32602, true)
+	a.step("protocols/MCP/tools/call", msg{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": msg{"name": "x", "arguments": "all"}}).failedWith(t, -32602, true)
+	h.rule(gate.Match{}, gate.Allow)
+	for _, name := range []string{" ", "\t\n", "\u00a0", "\u200b\u200b", "\u202e"} {
+		payload := bash("ls")
+		payload["tool"] = msg{"name": name}
+		a.step("steps/toolCallRequest", payload).deniedFor(t, "tool_unnamed")
+		a.step("protocols/MCP/tools/call", mcpCall(name, msg{})).deniedFor(t, "tool_unnamed")
+	}
+	h.cards(0)
+}
+
+// The card has the prompt however long ago it was, and says what of the steps since was not allowed.
+func TestACSCardLooksBack(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	rule := h.rule(gate.Match{Tool: "Bash", Arguments: []gate.Argument{{Name: "command", Op: gate.Is, Value: "rm a"}}}, gate.Deny)
+	a.step("steps/userMessage", msg{"content": []msg{{"type": "text", "value": "list the files"}}}).allowedTo(t)
+	for range 45 {
+		a.step("steps/agentResponse", msg{"content": []msg{{"type": "text", "value": "I look"}}}).allowedTo(t)
+	}
+	a.step("steps/toolCallRequest", bash("rm a")).deniedFor(t, "rule_denied")
+	answer := a.hold(a.signed(a.request("steps/toolCallRequest", bash("ls"))))
+	id := h.cards(1)[0]
+	call := h.item(id).Content.Call
+	if call.Prompt != "list the files" || len(call.Steps) != 12 {
+		t.Errorf("prompt %q, %d steps", call.Prompt, len(call.Steps))
+	}
+	last := call.Steps[len(call.Steps)-1]
+	if last.Text != "Denied: Bash: rm a" || last.Verdict != "deny" || call.Steps[0].Text != "I look" || call.Steps[0].Verdict != "allow" {
+		t.Errorf("steps since: %+v, refused by %s", call.Steps, rule)
+	}
+	var page struct {
+		Call struct {
+			Steps []struct{ Verdict string }
+		}
+	}
+	h.operator().call("GET", "/api/items/"+id, nil).want(200).into(&page)
+	if !slices.ContainsFunc(page.Call.Steps, func(s struct{ Verdict string }) bool { return s.Verdict == "deny" }) {
+		t.Error("the page is not told which step was denied")
+	}
+	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
+	within(t, answer)
+}
