@@ -118,7 +118,7 @@ func TestMatchesByArguments(t *testing.T) {
 		{"a name that begins alike", Within, "/w/shop", "/w/shopping", false},
 		{"a null in a path", Within, "/w/shop", "/w/shop/a\x00", false},
 		{"no path", Within, "/w/shop", "", false},
-		{"a drive", Within, `C:\work`, `c:/work/a`, true},
+		{"a drive", Within, `C:\proj`, `c:/proj/a`, true},
 		{"another drive", Within, `C:\work`, `D:\work\a`, false},
 		{"a drive without a slash", Within, "/w/shop", `C:x`, false},
 		{"a drive's file with a stream", Within, `C:\work`, `C:\work\a:b`, false},
