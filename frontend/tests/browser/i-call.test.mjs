@@ -34,6 +34,14 @@ test('a diff says in words what is added and removed', guarded, async ({ page, p
   await page.open(c.id);
   assert.deepEqual(await heard(p, '[data-reading]'), ['1 1 one', '2 removed two', '2 added 2']);
   await page.says('[data-reading] .frame header', /a\.ts\s+1 line added, 1 removed/);
+  const many = Array.from({ length: 30 }, (_, i) => `line ${i + 1}`);
+  const long = await g.call('Edit', { file_path: '/home/maria/src/web-app/b.ts', old_string: many.join('\n'), new_string: many.with(12, 'new').join('\n') });
+  await page.row(long.id).waitFor();
+  await page.open(long.id);
+  const folded = await heard(p, '[data-reading]');
+  assert.deepEqual([folded[0], folded.at(-1), folded.length], ['9 unchanged lines', '14 unchanged lines', 10]);
+  await p.click('[data-reading] table button >> nth=0');
+  assert.deepEqual((await heard(p, '[data-reading]')).slice(0, 3), ['9 unchanged lines', '1 1 line 1', '2 2 line 2']);
 });
 
 test('denying takes d twice, and what is written is what the agent reads', guarded, async ({ page, p, given: g }) => {
