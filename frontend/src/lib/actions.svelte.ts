@@ -76,6 +76,7 @@ function leave(from: string | null): void {
 
 /** Goes to the steps of a guarded session; from an item, the way back leads to the item. */
 export function openSession(key: string): void {
+  ui.step = null;
   ui.cameFrom = isBox(ui.view) ? ui.view : null;
   ui.view = 'guardian';
   ui.session = key;
@@ -344,7 +345,13 @@ function back(): void {
     return;
   }
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
-  if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
+  if (ui.view === 'guardian' && ui.session !== null) {
+    if (ui.step === null) return leaveSession();
+    const row = document.querySelector<HTMLElement>(`[data-stop="step-${ui.step}"]`);
+    ui.step = null;
+    (row ?? document.querySelector<HTMLElement>('main.page [role="list"]'))?.focus({ preventScroll: true });
+    return;
+  }
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) { search(''); focusList(); return; }
   if (inbox.agent !== null) onlyAgent(null);

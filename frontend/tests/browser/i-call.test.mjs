@@ -63,6 +63,11 @@ test('denying takes d twice, and what is written is what the agent reads', guard
   await p.keyboard.press('Control+Enter');
   const answer = await c.answer;
   assert.deepEqual([answer.decision, answer.reasoning], ['deny', 'Ask for a review first.']);
+  await page.keys('g', 'd');
+  await page.says(`.row[data-id="${c.id}"]`, /Denied/);
+  assert.equal(await page.row(c.id).locator('.glyph [role="img"]').getAttribute('aria-label'), 'Denied');
+  await page.at('#/agents/acs%2Fclaude-code%2Fclaude-code%3Aweb-app');
+  await page.says('main .state', /^Denied$/);
 });
 
 test('w edits a call: the change is looked at, then sent, and the receipt shows it', guarded, async ({ page, p, given: g }) => {
@@ -129,7 +134,7 @@ test('the agent leaves: the block greys, nothing can be pressed, a late answer g
   const late = await fetch(`${hub.url}/api/items/${c.id}/resolve`, { method: 'POST', headers: { Authorization: `Bearer ${hub.operatorToken}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ resolution: 'answered', value: 'allow' }) });
   assert.equal(late.status, 409);
   await page.at(`#/done/${c.id}`);
-  await page.says('[data-decision]', /The agent is no longer waiting\.\s+It left before anybody answered/);
+  await page.says('[data-decision]', /Withdrawn\.\s+The agent left before anybody answered/);
 });
 
 test('nobody answers: the hub says no in time, and so does the receipt', { before: ({ hub }) => Guarded.start(hub, { platform: 'nat' }), timeout: 40_000 }, async ({ page, given: g }) => {
@@ -184,7 +189,7 @@ test('a key on a call acts only on what is seen, and gives the focus back', { ..
   assert.equal(await state(hub, c.id), 'open');
 });
 
-test('the keys of the Guardian say why they cannot act', guarded, async ({ agent, page, p }) => {
+test('the keys of the Guardian say why they cannot act', guarded, async ({ agent, page, p, given: g }) => {
   const id = await agent.ask('No call');
   await page.row(id).waitFor();
   await page.open(id);
@@ -198,6 +203,12 @@ test('the keys of the Guardian say why they cannot act', guarded, async ({ agent
   await p.keyboard.type('allow a call');
   await page.says('dialog', /./);
   assert.equal(await p.locator('dialog [role="option"]:has-text("Allow a call")').count(), 0, 'the palette offers what cannot be done');
+  await page.keys('Escape');
+  const c = await g.call('Bash', { command: 'ls' });
+  await page.keys('g', 'n');
+  await page.open(c.id);
+  await page.keys('z');
+  await page.says('.toast', /A call cannot be snoozed: it waits until \d\d:\d\d/);
 });
 
 const risky = { command: `echo start\n${'# padding and more of it\n'.repeat(2400)}rm -rf ./dist`, description: 'Build it' };
