@@ -251,3 +251,13 @@ for (const [width, height] of [[900, 600], [720, 450], [450, 300]]) {
     assert.deepEqual(seen, { risks: true, command: true });
   });
 }
+
+test('where no rule can be made it says why, and a guarded agent is no one to write to', guarded, async ({ page, p, given: g }) => {
+  const c = await g.call('Http', Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`header${i}`, `value ${i}`])));
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await until('the menu', async () => { await page.keys('a'); return p.locator('dialog').count(); });
+  await page.says('dialog', /No rule can be made from this call/);
+  await page.keys('Escape', 'n');
+  await page.says('dialog [role="listbox"]', /Guarded agents take no messages/);
+});

@@ -104,6 +104,7 @@ test('rules are written, tried, ordered by key, changed and revoked', { ...guard
   assert.deepEqual((await rules(hub)).map((r) => r.match.tool), ['Bash', 'Read']);
   await p.locator('main [aria-label="Move down"]').first().click();
   await until('the order', texts, (t) => /Read/.test(t[0]));
+  await until('the focus', () => p.evaluate(() => document.activeElement.closest('[data-rule]')?.innerText ?? ''), (t) => /Bash/.test(t));
   // Enter on a rule changes it.
   await p.locator('main [data-rule] button.top').first().focus();
   await page.keys('Enter');
