@@ -212,6 +212,7 @@ type partWriter struct {
 	used    map[string]bool // arguments that another part shows
 	text    int             // bytes of text that are shown so far
 	lines   int             // lines of diffs so far
+	folded  int             // lines folded away in them
 	later   []wire.Member   // paths, unless a change shows them
 	parts   []callPart
 }

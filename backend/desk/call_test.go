@@ -124,16 +124,19 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 	}
 	new = slices.Clone(old)
 	new[9], new[29] = "x", "y"
-	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100)
+	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100, 10)
 	var ops string
 	for _, l := range lines {
 		ops += l.Op
+		if l.Op == "…" {
+			ops += fmt.Sprint(l.Same, "/", len(l.Folded))
+		}
 	}
-	if ops != "   -+      -+   " || left != 0 || lines[0].Old != 7 || lines[0].New != 7 || lines[len(lines)-1].Old != 33 {
+	if ops != "…6/6   -+   …13/0   -+   …7/0" || left != 0 || lines[1].Old != 7 || lines[1].New != 7 || lines[len(lines)-2].Old != 33 || lines[0].Folded[5].Old != 6 {
 		t.Errorf("%q, %d left out, %+v", ops, left, lines)
 	}
 	for _, c := range [][2]string{{"", ""}, {"a", "a"}, {"", "a\nb"}, {"a\nb", ""}, {"a", "a\n"}, {"a\r\nb", "a\nb"}} {
-		lines, _ := diffLines(c[0], c[1], 100)
+		lines, _ := diffLines(c[0], c[1], 100, 100)
 		var from, to int
 		for _, l := range lines {
 			from, to = max(from, l.Old), max(to, l.New)

@@ -18,25 +18,33 @@ const (
 	maxDiffed      = 64 << 10 // bytes of each side that are compared
 	maxDiffLine    = 2000     // bytes of one line shown
 	contextLines   = 3
+	maxFolded      = 300 // lines that stay and are folded away, of all diffs of a call together
 	maxEditsInCall = 32
 )
 
 // diffLine is one line of a diff: " " stays, "+" is new, "-" goes. Old and New are its numbers in what was given.
+// "…" stands for Same lines that stay, far from any change; Folded are they, or none where they are too many to send.
 type diffLine struct {
 	Op   string        `json:"op"`
 	Text []render.Span `json:"text"`
 	Old  int           `json:"old,omitempty"`
 	New  int           `json:"new,omitempty"`
+
+	Same   int        `json:"same,omitempty"`
+	Folded []diffLine `json:"folded,omitempty"`
 }
 
 // diff shows the change of a text as lines.
 func (p *partWriter) diff(name, path, old, new string) {
-	lines, left := diffLines(old, new, maxDiffLines-p.lines)
+	lines, left := diffLines(old, new, maxDiffLines-p.lines, maxFolded-p.folded)
 	p.addDiff(name, path, lines, left)
 }
 
 func (p *partWriter) addDiff(name, path string, lines []diffLine, left int) {
 	p.lines += len(lines)
+	for _, l := range lines {
+		p.folded += len(l.Folded)
+	}
 	shown, _ := pathSpans(path) // marked where it is cut: what is left out here is lines
 	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shown, Lines: list(lines), LeftOut: left, Outside: p.mark(path)})
 }
@@ -75,7 +83,7 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 	}
 	left := max(0, len(changes)-maxEditsInCall)
 	for i, c := range changes[:len(changes)-left] {
-		lines, cut := diffLines(c.old, c.new, maxDiffLines-p.lines)
+		lines, cut := diffLines(c.old, c.new, maxDiffLines-p.lines, maxFolded-p.folded)
 		if i == maxEditsInCall-1 {
 			cut += left // further changes, none of which is shown
 		}
@@ -104,9 +112,9 @@ func showLine(op, text string, old, new int) diffLine {
 	return diffLine{Op: op, Text: list(spans), Old: old, New: new}
 }
 
-// diffLines compares two texts line by line, with a little of what stays around each change, at most limit lines. left
-// is how many lines are not shown.
-func diffLines(oldText, newText string, limit int) (lines []diffLine, left int) {
+// diffLines compares two texts line by line, with a little of what stays around each change, at most limit lines. The rest of
+// what stays is folded away, at most fold lines. left is how many lines are not shown.
+func diffLines(oldText, newText string, limit, fold int) (lines []diffLine, left int) {
 	oldText, oldCut := render.Cut(oldText, maxDiffed)
 	newText, newCut := render.Cut(newText, maxDiffed)
 	if oldCut+newCut > 0 {
@@ -127,13 +135,36 @@ func diffLines(oldText, newText string, limit int) (lines []diffLine, left int) 
 			show(" ", old[i], i+1, i+1+shift)
 		}
 	}
+	far := func(from, to, shift int) {
+		n := to - from
+		switch {
+		case n <= 0:
+			return
+		case len(lines) >= limit:
+			left += n
+			return
+		}
+		line := diffLine{Op: "…", Text: []render.Span{}, Same: n}
+		if n <= fold {
+			fold -= n
+			for i := from; i < to; i++ {
+				line.Folded = append(line.Folded, showLine(" ", old[i], i+1, i+1+shift))
+			}
+		}
+		lines = append(lines, line)
+	}
 	changes := lcs.DiffLines(old, new)
+	if len(changes) == 0 {
+		far(0, len(old), 0)
+	}
 	for i, c := range changes {
 		shift := c.ReplStart - c.Start
 		if i == 0 {
 			at = max(0, c.Start-contextLines)
+			far(0, at, shift)
 		} else if c.Start-at > 2*contextLines {
 			same(at, at+contextLines, shift)
+			far(at+contextLines, c.Start-contextLines, shift)
 			at = c.Start - contextLines
 		}
 		same(at, c.Start, shift)
@@ -146,6 +177,7 @@ func diffLines(oldText, newText string, limit int) (lines []diffLine, left int) 
 		at = c.End
 		if i == len(changes)-1 {
 			same(at, min(len(old), at+contextLines), c.ReplEnd-c.End)
+			far(at+contextLines, len(old), c.ReplEnd-c.End)
 		}
 	}
 	return lines, left

@@ -128,7 +128,7 @@ type Store interface {
 	JudgementsOf(ctx context.Context, protocol, session string, fn func(Judgement) bool) error
 	// Judgement returns one; ErrUnknownCall.
 	Judgement(ctx context.Context, protocol, session, request string) (Judgement, error)
-	// CountJudgements says how one session's calls went.
+	// CountJudgements says how one session's calls went. One whose agent left before its answer was denied by nobody.
 	CountJudgements(ctx context.Context, protocol, session string) (Tally, error)
 	// EndWaiting completes every judgement that waits as denied: nobody waits for them any more.
 	EndWaiting(ctx context.Context, judge, reason string, at time.Time) error
