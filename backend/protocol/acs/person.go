@@ -1,6 +1,7 @@
 package acs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,13 +20,14 @@ import (
 // ask puts a step before the person. Its card is in the inbox when ask returns; wait returns the answer, whoever gives
 // it: the person, the hub's clock, or the end of whatever kept the request open.
 func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
-	b.before(ctx, s, &s.subject.Call)
+	call := s.subject.Call // the card's own
+	b.before(ctx, s, &call)
 	item := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
 		Content: inbox.Content{
-			Project: lastName(s.folder()), Runtime: clip(s.session.Platform, 100), Call: &s.subject.Call, Held: true, PersonOnly: true,
-			Request: &inbox.Request{Mode: inbox.Select, Options: options(s.subject.Call)},
+			Project: lastName(s.folder()), Runtime: clip(s.session.Platform, 100), Call: &call, Held: true, PersonOnly: true,
+			Request: &inbox.Request{Mode: inbox.Select, Options: options(call)},
 		},
 	}
 	// That it waits is recorded before there is a card, so that no card is ever without its judgement.
@@ -43,7 +45,17 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		b.Log.Error("a call could not be put before the person", "protocol", Name, "err", err)
 		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
 	}
-	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, it.ID) }
+	id := it.ID
+	s.letGo()
+	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, id) }
+}
+
+// letGo drops what a step that waits does not need for its answer: hundreds may wait for minutes, and each may be large.
+func (s *step) letGo() {
+	s.raw, s.entry.Params = nil, nil
+	s.id, s.params = bytes.Clone(s.id), pick(s.params, "request_id")
+	c := &s.subject.Call
+	c.Arguments, c.Extra = bytes.Clone(c.Arguments), bytes.Clone(c.Extra)
 }
 
 // options are what the person may answer.
