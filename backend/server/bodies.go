@@ -34,7 +34,9 @@ type body struct {
 	counted int64
 }
 
-func (b *bodies) count(caller string, r io.Reader) *body { return &body{Reader: r, b: b, caller: caller} }
+func (b *bodies) count(caller string, r io.Reader) *body {
+	return &body{Reader: r, b: b, caller: caller}
+}
 
 // Read implements io.Reader. Errors: 503 when there is no room for more.
 func (c *body) Read(p []byte) (int, error) {
