@@ -153,6 +153,22 @@ func TestAnAgentNeitherAnswersNorEdits(t *testing.T) {
 	h.operator().answer(third, msg{"resolution": "answered", "value": "yes", "edited": msg{"arguments": msg{"x": 1}}}).want(422)
 }
 
+// A misspelt member of an answer to a call would allow what was meant to be changed.
+func TestAnAnswerToACallHasNoUnknownMembers(t *testing.T) {
+	h := withCalls(t)
+	it := h.ask(listing("rm -rf a"))
+	bad := h.operator().answer(it.ID, msg{"resolution": "answered", "value": "allow", "edits": msg{"arguments": msg{"command": "ls"}}}).want(400)
+	if !strings.Contains(string(bad.body), "/edits") {
+		t.Errorf("%s", bad.body)
+	}
+	if got := h.item(it.ID); got.State != inbox.Open {
+		t.Errorf("%s", got.State)
+	}
+	h.operator().answer(it.ID, msg{"resolution": "answered", "value": "deny", "comment": "no"}).want(200)
+	own := h.agent("bot")
+	h.operator().answer(own.submit(own.ask()), msg{"resolution": "answered", "value": "yes", "later": 1}).want(200)
+}
+
 func TestTheCardOfACall(t *testing.T) {
 	h := withCalls(t)
 	op := h.operator()

@@ -103,6 +103,23 @@ func splitLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
+// Line ends are shown where they are not all alike: a change of them alone would look like none.
+var (
+	carriageReturn = render.Span{T: "␍", M: "the line ends with a carriage return"}
+	noLineEnd      = render.Span{T: "⊣", M: "no line break ends the text"}
+)
+
+// differentEnds says whether lines of the two end differently, by carriage returns.
+func differentEnds(lists ...[]string) bool {
+	with, without := false, false
+	for _, lines := range lists {
+		for _, l := range lines {
+			with, without = with || strings.HasSuffix(l, "\r"), without || !strings.HasSuffix(l, "\r")
+		}
+	}
+	return with && without
+}
+
 func showLine(op, text string, old, new int) diffLine {
 	shown, left := render.Cut(text, maxDiffLine)
 	spans := render.VisibleLines(strings.TrimSuffix(shown, "\r"))
@@ -122,12 +139,17 @@ func diffLines(oldText, newText string, limit, fold int) (lines []diffLine, left
 	}
 	old, new := splitLines(oldText), splitLines(newText)
 	lines = []diffLine{}
+	ends := differentEnds(old, new)
 	show := func(op, text string, old, new int) {
-		if len(lines) < limit {
-			lines = append(lines, showLine(op, text, old, new))
-		} else {
+		if len(lines) >= limit {
 			left++
+			return
 		}
+		line := showLine(op, text, old, new)
+		if ends && strings.HasSuffix(text, "\r") {
+			line.Text = append(line.Text, carriageReturn)
+		}
+		lines = append(lines, line)
 	}
 	at := 0 // in old
 	same := func(from, to, shift int) {
@@ -180,7 +202,23 @@ func diffLines(oldText, newText string, limit, fold int) (lines []diffLine, left
 			far(at+contextLines, len(old), c.ReplEnd-c.End)
 		}
 	}
+	// A text that is all there is of a side has no line to end.
+	if before, after := strings.HasSuffix(oldText, "\n"), strings.HasSuffix(newText, "\n"); before != after && oldCut+newCut == 0 && len(old) > 0 && len(new) > 0 {
+		show("-", "", len(old), 0)
+		show("+", "", 0, len(new))
+		if n := len(lines); n >= 2 && left == 0 {
+			lines[n-2].Text, lines[n-1].Text = list(lastEnd(before)), list(lastEnd(after))
+		}
+	}
 	return lines, left
+}
+
+// lastEnd shows how a text ends.
+func lastEnd(broken bool) []render.Span {
+	if broken {
+		return []render.Span{{T: "⏎", M: "a line break ends the text"}}
+	}
+	return []render.Span{noLineEnd}
 }
 
 // patchTool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.

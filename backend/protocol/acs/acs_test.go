@@ -104,6 +104,22 @@ func TestWhatElseACallSays(t *testing.T) {
 	}
 }
 
+// A step that waits keeps nothing of its request but what its answer needs.
+func TestAStepThatWaitsLetsItsRequestGo(t *testing.T) {
+	large := strings.Repeat("x", 100<<10)
+	q := &request{}
+	if f := q.read([]byte(`{"jsonrpc":"2.0","id":"i","method":"steps/preCompact","params":{"request_id":"r","payload":{"a":"` + large + `"}}}`)); f != nil {
+		t.Fatal(f)
+	}
+	m, _, _ := lookup(q.method)
+	s := &step{request: q, method: m, entry: guardian.Step{Params: q.params}}
+	s.subject.Call = s.call()
+	s.letGo()
+	if s.raw != nil || s.entry.Params != nil || cap(s.params) > 1000 || s.requestID() != "r" || string(s.id) != `"i"` || len(s.subject.Call.Arguments) < len(large) {
+		t.Errorf("%d bytes of params, %q, %s", cap(s.params), s.requestID(), s.id)
+	}
+}
+
 // A decision that a method, or an agent, cannot take becomes one that it can (ACS §6.5).
 func TestFit(t *testing.T) {
 	modified := decision{Verdict: modify, Reasoning: "r", Modifications: &modifications{Overrides: []byte(`{"a":1}`)}}
