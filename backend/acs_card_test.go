@@ -23,6 +23,9 @@ func TestACSNoCardAboutNothing(t *testing.T) {
 		a.step("steps/toolCallRequest", payload).deniedFor(t, "tool_unnamed")
 		a.step("protocols/MCP/tools/call", mcpCall(name, msg{})).deniedFor(t, "tool_unnamed")
 	}
+	doctor := bash("ls")
+	doctor["tool"] = msg{"name": ACSDoctorTool} // nobody has it, and no rule allows it
+	a.step("steps/toolCallRequest", doctor).deniedFor(t, "doctor")
 	h.cards(0)
 }
 

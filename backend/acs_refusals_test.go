@@ -97,11 +97,8 @@ func TestACSHelloIsARequest(t *testing.T) {
 	refused := a.signed(a.request("handshake/hello", a.offer(msg{"acs_versions_supported": []string{"9.0.0"}})))
 	a.post(refused).failedWith(t, -32001, true)
 	a.post(refused).failedWith(t, -32005, true)
-	a.keyID = ""
-	nobody := a.signed(a.request("handshake/hello", a.offer()))
-	if got := a.post(nobody); got.Error == nil {
-		t.Errorf("a key without a name: %s", got.raw)
-	}
+	a.keyID, a.session = "", newUUID()
+	a.hello().failedWith(t, -32004, false)
 }
 
 // spoiling is a store whose steps have a hash that is none.

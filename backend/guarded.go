@@ -15,6 +15,9 @@ import (
 // ACSKeyFile is where, in the data folder, the secret is that the hub shares with the hosts of ACS agents.
 var ACSKeyFile = filepath.Join("acs", "hmac.key")
 
+// ACSDoctorTool is the name of a tool that nobody has: the hub denies it by itself.
+const ACSDoctorTool = acs.DoctorTool
+
 func (h *Hub) newACS(set *schemas.Set) (*acs.Binding, error) {
 	secret, err := secrets.SharedKey(filepath.Join(h.cfg.Data, ACSKeyFile))
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/secrets"
 	"deskbell/backend/signing"
@@ -45,7 +46,7 @@ func (a *app) acsDoctor(ctx context.Context, f acsFlags) error {
 	}
 	python := d.acsPython(ctx)
 	wired := d.acsSettings(f, h)
-	if wired != "" && python && h != nil && key != "" {
+	if wired != nil && python && h != nil && key != "" {
 		d.acsFire(ctx, h, wired)
 	}
 	return d.report()
@@ -89,18 +90,18 @@ func (d *doctor) acsPython(ctx context.Context) bool {
 	return true
 }
 
-// acsSettings looks at the hooks in the settings file and returns the command of one that fires without harm.
-func (d *doctor) acsSettings(f acsFlags, h *hub) (command string) {
+// acsSettings looks at the hooks in the settings file and returns what each event runs; nil when none should be fired.
+func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 	const again = "deskbell acs setup claude-code --adapter PATH --write"
 	file, err := f.settingsFile()
 	if err != nil {
 		d.add(levelFail, "hooks", "", "%s", err)
-		return ""
+		return nil
 	}
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.add(levelFail, "hooks", again, "there is no %s", file)
-		return ""
+		return nil
 	}
 	var settings struct {
 		Hooks map[string][]hookGroup `json:"hooks"`
@@ -110,40 +111,49 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (command string) {
 	}
 	if err != nil {
 		d.add(levelFail, "hooks", "mend the settings file", "%s cannot be read: %s", file, err)
-		return ""
+		return nil
 	}
-	var missing, open []string
+	var missing, open, dead, elsewhere []string
+	commands = map[string]string{}
 	for _, want := range claudeHooks {
-		hook, ok := acsHook(settings.Hooks[want.event])
+		hook, matcher, ok := acsHook(settings.Hooks[want.event])
 		switch {
 		case !ok:
 			missing = append(missing, want.event)
+			continue
+		case hook.Type != "command":
+			dead = append(dead, fmt.Sprintf("%s (its type is %q, not \"command\")", want.event, hook.Type))
+		case matcher != "" && matcher != "*":
+			dead = append(dead, fmt.Sprintf("%s (only for %q)", want.event, matcher))
 		case want.gate && (!strings.Contains(hook.Command, "ACS_DEFAULT_DENY=1") || hook.OnFailure != "block"):
 			open = append(open, want.event)
 		case want.gate && hook.Timeout < want.seconds:
 			open = append(open, fmt.Sprintf("%s (gives up after %d s)", want.event, hook.Timeout))
 		}
-		if want.event == "SessionStart" {
-			command = hook.Command
+		commands[want.event] = hook.Command
+		if h != nil && !strings.Contains(hook.Command, "="+shellWord(h.URL+"/acs")+" ") {
+			elsewhere = append(elsewhere, want.event)
 		}
 	}
 	switch {
 	case len(missing) == len(claudeHooks):
 		d.add(levelFail, "hooks", again, "%s runs no ACS adapter", file)
-		return ""
+		return nil
 	case len(missing) > 0:
 		d.add(levelFail, "hooks", again, "%s does not wire %s", file, strings.Join(missing, ", "))
+	case len(dead) > 0:
+		d.add(levelFail, "hooks", again, "these do not fire whenever they should: %s", strings.Join(dead, ", "))
 	case len(open) > 0:
 		d.add(levelWarn, "hooks", again, "these would let things happen without an answer: %s", strings.Join(open, ", "))
 	default:
 		d.add(levelOK, "hooks", "", "all %d events are wired in %s, and its gates fail closed", len(claudeHooks), file)
 	}
-	if h != nil && command != "" && !strings.Contains(command, shellWord(h.URL+"/acs")) {
-		d.add(levelFail, "address", again, "the hooks ask another hub than the one that runs at %s", h.URL)
-		return ""
+	if len(elsewhere) > 0 {
+		d.add(levelFail, "address", again, "these ask another hub than the one that runs at %s: %s", h.URL, strings.Join(elsewhere, ", "))
+		return nil
 	}
-	d.acsAdapter(f, command)
-	return command
+	d.acsAdapter(f, commands[claudeHooks[0].event])
+	return commands
 }
 
 // acsAdapter says whether the adapter's file is where the hooks expect it.
@@ -161,13 +171,14 @@ func (d *doctor) acsAdapter(f acsFlags, command string) {
 	d.add(levelOK, "adapter", "", "is %s", path)
 }
 
-func acsHook(groups []hookGroup) (hookCommand, bool) {
+// acsHook is the hook of ours among those of an event, and the matcher it stands under.
+func acsHook(groups []hookGroup) (hook hookCommand, matcher string, found bool) {
 	for _, g := range groups {
 		if i := slices.IndexFunc(g.Hooks, func(c hookCommand) bool { return strings.Contains(c.Command, acsMark) }); i >= 0 {
-			return g.Hooks[i], true
+			return g.Hooks[i], g.Matcher, true
 		}
 	}
-	return hookCommand{}, false
+	return hookCommand{}, "", false
 }
 
 // acsTalk does what a hook does: it pings, agrees on terms and sends two steps that harm nobody.
@@ -209,34 +220,63 @@ func (d *doctor) acsTalk(ctx context.Context, h *hub, secret []byte) {
 	d.add(levelOK, "step", "", "is allowed, signed, and in the chain of its session")
 }
 
-// acsFire runs the command of a hook as Claude Code would, and looks for its session at the hub.
-func (d *doctor) acsFire(ctx context.Context, h *hub, command string) {
+// acsFire runs the commands of hooks as Claude Code would: a session that asks leave for a tool that nobody has, which the
+// hub denies by itself. Then it looks for that session at the hub.
+func (d *doctor) acsFire(ctx context.Context, h *hub, commands map[string]string) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	session := newUUID()
-	event := func(name, more string) string {
-		return `{"session_id":"` + session + `","transcript_path":"","cwd":"` + "." + `","hook_event_name":"` + name + `"` + more + `}`
-	}
-	for _, e := range []string{event("SessionStart", `,"source":"startup"`), event("SessionEnd", `,"reason":"other"`)} {
+	audit := "look at " + filepath.Join(d.cfg.Data, "acs", "adapter-audit.log")
+	for _, e := range []struct{ name, more string }{
+		{"SessionStart", `,"source":"startup"`},
+		{"PreToolUse", `,"permission_mode":"default","tool_name":"` + backend.ACSDoctorTool + `","tool_input":{},"tool_use_id":"` + session + `"`},
+		{"SessionEnd", `,"reason":"other"`},
+	} {
+		command, ok := commands[e.name]
+		if !ok {
+			continue // said before
+		}
 		cmd := exec.CommandContext(ctx, "sh", "-c", command)
-		cmd.Stdin = strings.NewReader(e)
+		cmd.Stdin = strings.NewReader(`{"session_id":"` + session + `","transcript_path":"","cwd":".","hook_event_name":"` + e.name + `"` + e.more + `}`)
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Run(); err != nil {
-			d.add(levelFail, "hook", "", "its command failed: %s: %s", err, clipped(said.Bytes()))
+			d.add(levelFail, "hook", "", "the command of %s failed: %s: %s", e.name, err, clipped(said.Bytes()))
+			return
+		}
+		if e.name == "PreToolUse" && !denies(said.Bytes()) {
+			d.add(levelFail, "gate", audit, "a tool that the hub denies would run all the same: the hook said %q", clipped(said.Bytes()))
 			return
 		}
 	}
 	var seen struct {
-		Session struct {
-			Steps int `json:"steps"`
-		} `json:"session"`
+		Steps []struct {
+			Method string   `json:"method"`
+			Codes  []string `json:"codes"`
+		} `json:"steps"`
 	}
-	if err := h.Call(ctx, http.MethodGet, "/api/guardian/acs/"+session, nil, &seen); err != nil || seen.Session.Steps == 0 {
-		d.add(levelFail, "hook", "look at "+filepath.Join(d.cfg.Data, "acs", "adapter-audit.log"), "its command ran, and nothing of it reached the hub")
+	if err := h.Call(ctx, http.MethodGet, "/api/guardian/acs/"+session, nil, &seen); err != nil || len(seen.Steps) == 0 {
+		d.add(levelFail, "hook", audit, "its command ran, and nothing of it reached the hub")
 		return
 	}
-	d.add(levelOK, "hook", "", "fires, and is answered: the hub has the %d steps of its session", seen.Session.Steps)
+	d.add(levelOK, "hook", "", "fires, and is answered: the hub has the %d steps of its session", len(seen.Steps))
+	for _, s := range seen.Steps {
+		if s.Method == "steps/toolCallRequest" {
+			d.add(levelOK, "gate", "", "asks the hub before a tool, and what the hub denies is blocked")
+			return
+		}
+	}
+	d.add(levelFail, "gate", audit, "PreToolUse did not ask the hub")
+}
+
+// denies says whether a hook told Claude Code not to run the tool.
+func denies(said []byte) bool {
+	var out struct {
+		Hook struct {
+			Decision string `json:"permissionDecision"`
+		} `json:"hookSpecificOutput"`
+	}
+	return json.Unmarshal(said, &out) == nil && out.Hook.Decision == "deny"
 }
 
 // acsProbe is the doctor as an agent's host.

@@ -52,6 +52,7 @@ const (
 	reasonFull         = "store_full"
 	reasonModify       = "modify_unsupported"
 	reasonUnnamed      = "tool_unnamed"
+	reasonDoctor       = "doctor"
 	reasonNotPermitted = "disposition_not_permitted"
 )
 

@@ -90,6 +90,10 @@ func lookup(name string) (m method, found, reserved bool) {
 	return method{}, false, false
 }
 
+// DoctorTool is the name of a tool that nobody has: the hub denies it by itself, so that a hook can be tried without
+// asking the person.
+const DoctorTool = "deskbell_doctor"
+
 // toolsCall is the one method of MCP that acts.
 const toolsCall = "tools/call"
 

@@ -86,6 +86,10 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 		d := denied(reasonUnnamed, "The call does not say which tool it is about.")
 		refusal = &d
 	}
+	if refusal == nil && s.subject.Call.Tool == DoctorTool {
+		d := denied(reasonDoctor, "The doctor asked, and the hub answered by itself.")
+		refusal = &d
+	}
 	if refusal != nil {
 		return b.finish(ctx, s, *refusal, &gate.Judgement{Judge: "system:" + refusal.Codes[0]}), nil
 	}
