@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -376,4 +378,22 @@ func FuzzACS(f *testing.F) {
 			t.Fatalf("%s is answered with %s", raw, answer)
 		}
 	})
+}
+
+// Strangers who announce large bodies and send a byte of each do not keep a large call from being taken.
+func TestACSAnnouncedBodies(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	host := strings.TrimPrefix(h.hub.URL(), "http://")
+	for range 80 {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := fmt.Fprintf(conn, "POST /acs HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n{", host, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.step("steps/userMessage", msg{"content": []msg{{"type": "text", "value": strings.Repeat("x", 500<<10)}}}).allowedTo(t)
 }
