@@ -272,7 +272,24 @@ func TestACSTakesNoDirective(t *testing.T) {
 	h := openHouse(t)
 	a := h.started("claude-code")
 	r := h.operator().call("POST", "/v1/directives", msg{"to": a.peer(), "title": "hello"}).want(http.StatusUnprocessableEntity)
-	if r.code() != "unknown_destination" || !strings.Contains(string(r.body), "protocol has no way") {
+	if r.code() != "not_addressable" || !strings.Contains(string(r.body), "protocol has no way") {
 		t.Errorf("refusal: %s", r.body)
 	}
+}
+
+// A session that ends takes the calls back that still wait in it, and no others.
+func TestACSSessionEndsWhileACallWaits(t *testing.T) {
+	h := openHouse(t)
+	a, other := h.started("claude-code"), h.started("claude-code")
+	waiting := a.hold(a.signed(a.request("steps/toolCallRequest", bash("ls"))))
+	mine := h.cards(1)[0]
+	kept := other.hold(other.signed(other.request("steps/toolCallRequest", bash("ls"))))
+	h.cards(2)
+	a.step("steps/sessionEnd", msg{"reason": "completed"}).allowedTo(t)
+	within(t, waiting).deniedFor(t, "session_closed")
+	if got := h.item(mine); got.State != inbox.Cancelled {
+		t.Errorf("the card is %s", got.State)
+	}
+	h.operator().answer(h.cards(1)[0], msg{"resolution": "answered", "value": "allow"}).want(200)
+	within(t, kept).allowedTo(t)
 }

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"os"
+	"sync"
 	"time"
 
 	"deskbell/backend/gate"
@@ -26,28 +27,36 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 // judgeWaiting answers the calls that wait and that a rule decides now; who allows something for a session does not want
 // to be asked about the four like it that wait already.
 func (h *Hub) judgeWaiting(ctx context.Context, except string) {
-	ids, err := h.store.HeldItems(ctx)
+	type answer struct{ id, value, rule, reason string }
+	var answers []answer
+	err := h.store.HeldCalls(ctx, func(it inbox.Item) {
+		ruling := h.gate.Judge(gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call})
+		value, decides := map[gate.Verdict]string{gate.Allow: inbox.Allow, gate.Deny: inbox.Deny}[ruling.Verdict]
+		if decides && it.ID != except {
+			answers = append(answers, answer{it.ID, value, ruling.Rule.ID, ruling.Rule.Reason})
+		}
+	})
 	if err != nil {
 		h.log.Error("calls that wait", "err", err)
-		return
 	}
-	for _, id := range ids {
-		if id == except {
-			continue
-		}
-		it, err := h.inbox.Get(ctx, id)
-		if err != nil || it.Terminal() || it.Content.Call == nil {
-			continue // it ended meanwhile, or asks for something else
-		}
-		ruling := h.gate.Judge(gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call})
-		answer, decides := map[gate.Verdict]string{gate.Allow: inbox.Allow, gate.Deny: inbox.Deny}[ruling.Verdict]
-		if !decides {
-			continue
-		}
-		if _, err := h.inbox.Rule(ctx, id, ruling.Rule.ID, answer, ruling.Rule.Reason); err != nil {
-			h.log.Error("a rule's answer to a call that waits", "message", id, "err", err)
-		}
+	// Those that are given at once share their commits; how many that are is bounded, since each reads its call.
+	const atOnce = 16
+	var giving sync.WaitGroup
+	next := make(chan answer)
+	for range min(atOnce, len(answers)) {
+		giving.Go(func() {
+			for a := range next {
+				if _, err := h.inbox.Rule(ctx, a.id, a.rule, a.value, a.reason); err != nil {
+					h.log.Error("a rule's answer to a call that waits", "message", a.id, "err", err)
+				}
+			}
+		})
 	}
+	for _, a := range answers {
+		next <- a
+	}
+	close(next)
+	giving.Wait()
 }
 
 // ruleKept puts a rule in force that was stored with an answer.

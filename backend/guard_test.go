@@ -153,11 +153,27 @@ func TestAnAgentNeitherAnswersNorEdits(t *testing.T) {
 	h.operator().answer(third, msg{"resolution": "answered", "value": "yes", "edited": msg{"arguments": msg{"x": 1}}}).want(422)
 }
 
+// A misspelt member of an answer to a call would allow what was meant to be changed.
+func TestAnAnswerToACallHasNoUnknownMembers(t *testing.T) {
+	h := withCalls(t)
+	it := h.ask(listing("rm -rf a"))
+	bad := h.operator().answer(it.ID, msg{"resolution": "answered", "value": "allow", "edits": msg{"arguments": msg{"command": "ls"}}}).want(400)
+	if !strings.Contains(string(bad.body), "/edits") {
+		t.Errorf("%s", bad.body)
+	}
+	if got := h.item(it.ID); got.State != inbox.Open {
+		t.Errorf("%s", got.State)
+	}
+	h.operator().answer(it.ID, msg{"resolution": "answered", "value": "deny", "comment": "no"}).want(200)
+	own := h.agent("bot")
+	h.operator().answer(own.submit(own.ask()), msg{"resolution": "answered", "value": "yes", "later": 1}).want(200)
+}
+
 func TestTheCardOfACall(t *testing.T) {
 	h := withCalls(t)
 	op := h.operator()
 	it := h.ask(listing("git status"))
-	h.ask(listing("git status -s"))
+	h.ask(listing("git status"))
 	page := op.call("GET", "/api/items/"+it.ID, nil).want(200)
 	var v struct {
 		Held       bool
@@ -174,7 +190,7 @@ func TestTheCardOfACall(t *testing.T) {
 	if !v.Held || v.Ask != "call" || v.Call["session"] != "test/s1" || v.Call["warning"] != "Allowing this also answers Claude Code’s own question." {
 		t.Errorf("%s", page.body)
 	}
-	if len(v.RuleOffers) != 4 || v.RuleOffers[0].Past != 2 || !strings.Contains(v.RuleOffers[0].Text, "begins with the words “git status”") || len(v.RuleOffers[0].Warnings) != 1 {
+	if len(v.RuleOffers) != 4 || v.RuleOffers[0].Past != 2 || !strings.Contains(v.RuleOffers[0].Text, "is exactly “git status” and no other arguments") || len(v.RuleOffers[0].Warnings) != 1 {
 		t.Errorf("%+v", v.RuleOffers)
 	}
 	if got := op.call("GET", "/api/state", nil).want(200).get("counts", "guardian"); got != "2" {

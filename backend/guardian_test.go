@@ -124,8 +124,10 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 	op := h.operator()
 	a := h.started("claude-code")
 	var waiting []<-chan acsAnswer
-	for _, command := range []string{"git status", "git status -s", "rm a"} {
-		waiting = append(waiting, a.hold(a.signed(a.request("steps/toolCallRequest", bash(command)))))
+	described := bash("git status")
+	described["arguments"] = msg{"command": msg{"value": "git status"}, "description": msg{"value": "again"}}
+	for _, payload := range []msg{bash("git status"), described, bash("rm a")} {
+		waiting = append(waiting, a.hold(a.signed(a.request("steps/toolCallRequest", payload))))
 	}
 	ids := h.cards(3)
 	var status string // the first of the two that are alike
@@ -133,13 +135,15 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 	for _, id := range ids {
 		card := op.call("GET", "/api/items/"+id, nil).want(200)
 		var v struct {
-			Call   struct{ Arguments struct{ Command string } }
+			Call struct {
+				Arguments struct{ Command, Description string }
+			}
 			Offers []struct {
 				Scope gate.Scope
 				Match gate.Match
 			} `json:"rule_offers"`
 		}
-		if card.into(&v); v.Call.Arguments.Command == "git status" {
+		if card.into(&v); v.Call.Arguments.Command == "git status" && v.Call.Arguments.Description == "say test" {
 			status, offer = id, v.Offers[0].Match
 		}
 	}
@@ -149,7 +153,7 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 	if got := within(t, waiting[1]).allowedTo(t); len(got.Result.References) != 1 || got.Result.References[0]["rule_id"] != rule.ID {
 		t.Errorf("the second was not answered by the rule: %s", got.raw)
 	}
-	if got := a.step("steps/toolCallRequest", bash("git status --long")).allowedTo(t); got.Result.References[0]["rule_id"] != rule.ID {
+	if got := a.step("steps/toolCallRequest", bash("git status")).allowedTo(t); got.Result.References[0]["rule_id"] != rule.ID {
 		t.Errorf("the next was not answered by the rule: %s", got.raw)
 	}
 	op.answer(h.cards(1)[0], msg{"resolution": "answered", "value": "deny", "comment": "keep it"}).want(200)

@@ -114,6 +114,11 @@ func TestARuleAnswersTheCallsThatWait(t *testing.T) {
 	op.call("PATCH", "/v1/settings", msg{"resolve.hold_seconds": 60}).want(200)
 	decided, matched, other := h.ask(listing("ls")), h.ask(listing("ls")), h.ask(listing("rm a"))
 	op.call("POST", "/api/items/"+decided.ID+"/resolve", msg{"resolution": "answered", "value": "deny"}).want(200) // kept back for a minute
+	again := msg{"resolution": "answered", "value": "allow", "rule": msg{"verdict": "allow", "match": msg{"tool": "Bash"}}}
+	op.call("POST", "/api/items/"+decided.ID+"/resolve", again).want(409)
+	if n := len(must(h.hub.gate.Store.Rules(t.Context(), false))); n != 0 {
+		t.Errorf("an answer that did not come about left %d rules", n)
+	}
 	ask := msg{"verdict": "ask", "match": msg{"tool": "Bash"}}
 	op.call("POST", "/api/rules", ask).want(201)
 	for _, it := range []inbox.Item{decided, matched, other} {

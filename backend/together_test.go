@@ -215,6 +215,22 @@ func TestHeldDecision(t *testing.T) {
 			t.Errorf("%s", s)
 		}
 	})
+	t.Run("stands until it is taken back", func(t *testing.T) {
+		id := bot.submit(bot.ask())
+		decide(id, yes).want(200)
+		other := msg{"resolution": "declined"}
+		for _, path := range []string{"/api/items/", "/v1/messages/"} {
+			if r := h.operator().call("POST", path+id+"/resolve", other).want(409); r.code() != "already_decided" {
+				t.Errorf("%s", r.body)
+			}
+		}
+		h.operator().call("POST", "/api/items/"+id+"/undo", nil).want(200)
+		decide(id, other).want(200)
+		c.move(time.Minute)
+		if s := status(id); s != "declined" {
+			t.Errorf("%s", s)
+		}
+	})
 	t.Run("survives a restart", func(t *testing.T) {
 		id := bot.submit(bot.ask())
 		decide(id, msg{"resolution": "declined", "comment": "no"}).want(200)

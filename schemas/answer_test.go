@@ -11,6 +11,8 @@ func TestCompileAnswerAccepts(t *testing.T) {
 	for _, c := range []struct{ schema, good, bad, why string }{
 		{`{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`, `{"n":2}`, `{"n":0}`, "/n must be at least 1"},
 		{`{"properties":{"e":{"enum":["a",1]}},"additionalProperties":false}`, `{"e":1.0}`, `{"e":2,"f":1}`, `/e must be one of "a", 1`},
+		{`{"properties":{"n":{"type":"integer","maximum":9007199254740991}}}`, `{"n":9007199254740991}`, `{"n":9007199254740992}`, "/n must be at most 9007199254740991"},
+		{`{"properties":{"n":{"minimum":-1e20}}}`, `{"n":0}`, `{"n":-1e21}`, "/n must be at least -100000000000000000000"},
 		{`{"properties":{"n":{"type":"number","multipleOf":0.1}}}`, `{"n":0.3}`, `{"n":0.35}`, "/n must be a multiple of 0.1"},
 		{`{"$defs":{"s":{"type":"string","pattern":"^[a-z]+$"}},"properties":{"a":{"$ref":"#/$defs/s"},"b":{"$ref":"#/$defs/s"}}}`,
 			`{"a":"x","b":"y"}`, `{"a":"X"}`, "/a must match the pattern ^[a-z]+$"},

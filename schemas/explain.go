@@ -247,6 +247,10 @@ func count(n int, noun string) string {
 }
 
 func decimal(r *big.Rat) string {
+	const most = 40 // digits that a reader could compare
+	if places, exact := r.FloatPrec(); exact && places <= most && r.Num().BitLen() < 4*most {
+		return r.FloatString(places)
+	}
 	f, _ := r.Float64()
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }

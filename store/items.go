@@ -355,6 +355,34 @@ func (s *Store) HeldItems(ctx context.Context) ([]string, error) {
 	return texts(rows)
 }
 
+// HeldCalls calls fn with the open calls that the person has not decided, oldest first: their ids and what rules see of
+// them, and nothing else.
+func (s *Store) HeldCalls(ctx context.Context, fn func(inbox.Item)) error {
+	rows, err := s.query(ctx, `SELECT id, protocol, agent, received_at, content FROM items
+		WHERE state = 'open' AND json_extract(content, '$.held') = 1 AND pending IS NULL ORDER BY n`)
+	return each(rows, err, scanHeldCall, func(it inbox.Item) bool {
+		if it.Content.Call != nil {
+			fn(it)
+		}
+		return true
+	})
+}
+
+func scanHeldCall(row scanner) (it inbox.Item, err error) {
+	var received int64
+	var content []byte
+	if err := row.Scan(&it.ID, &it.Protocol, &it.Agent, &received, &content); err != nil {
+		return it, err
+	}
+	it.ReceivedAt = at(received)
+	var held struct{ Call *inbox.Call }
+	if err := json.Unmarshal(content, &held); err != nil {
+		return it, fmt.Errorf("stored item %s: %w", it.ID, err)
+	}
+	it.Content.Call = held.Call
+	return it, nil
+}
+
 // WaitingCalls is how many open calls wait for the person.
 func (s *Store) WaitingCalls(ctx context.Context) (n int, err error) {
 	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND json_extract(content, '$.held') = 1 AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)

@@ -54,6 +54,9 @@ type message struct {
 type call struct {
 	Tool       string          `json:"tool"`
 	Arguments  json.RawMessage `json:"arguments"`
+	Extra      json.RawMessage `json:"extra"`
+	Provider   string          `json:"provider"`
+	Version    string          `json:"version"`
 	Platform   string          `json:"platform"`
 	Folder     string          `json:"folder"`
 	Session    string          `json:"session"`

@@ -223,10 +223,14 @@ func (a *app) showContent(m message) {
 // showCall writes what an agent asks leave for.
 func (a *app) showCall(c *call) {
 	a.tell("\nAsks leave for %s", c.Tool)
-	pairs(a.text(), "  platform", line(c.Platform), "  folder", line(c.Folder), "  session", line(c.Session), "  permission", line(c.Permission),
+	pairs(a.text(), "  provider", line(c.Provider), "  version", line(c.Version), "  platform", line(c.Platform), "  folder", line(c.Folder), "  session", line(c.Session), "  permission", line(c.Permission),
 		"  editable", line(strings.Join(c.Editable, " ")))
 	a.tell("\nArguments")
 	a.showArguments(c.Arguments)
+	if len(c.Extra) > 0 {
+		a.tell("\nBesides its arguments it says")
+		a.showArguments(c.Extra)
+	}
 }
 
 // showArguments writes each argument by its name: texts as they are, anything else as JSON.

@@ -3,8 +3,10 @@ package desk
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/render"
@@ -16,9 +18,11 @@ const (
 	maxPartText  = 32 << 10  // of one argument
 	maxCallText  = 128 << 10 // of all of them
 	maxPrompt    = 8 << 10
+	maxPath      = 4 << 10
 	maxStepText  = 1 << 10
 	maxEditable  = 64 << 10 // of one argument; a larger one cannot be edited here
 	maxCallParts = 64
+	maxExtra     = 16 // of what is in no argument
 )
 
 type callView struct {
@@ -76,7 +80,7 @@ func list[T any](s []T) []T {
 
 func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
 	v := &callView{
-		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: spansOrNone(c.Folder), Permission: spansOrNone(c.Permission),
+		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: folderSpans(c.Folder), Permission: spansOrNone(c.Permission),
 		Subagent: c.Subagent, Steps: []callStep{}, Editable: append([]string{}, c.Editable...),
 	}
 	if c.Session != "" {
@@ -136,7 +140,7 @@ var (
 
 // callParts shows the arguments in the agent's order. What changes a file is shown with that file's path.
 func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
-	p := partWriter{outside: func(path string) bool { return d.Gate.Place.Outside(c.Folder, path) }, used: map[string]bool{}, parts: []callPart{}}
+	p := partWriter{outside: func(file string) bool { return d.Gate.Place.Outside(c.Folder, file) }, used: map[string]bool{}, parts: []callPart{}}
 	text := func(names []string) (name, value string, ok bool) {
 		for _, m := range members {
 			if s, isText := wire.String(m.Value); isText && slices.Contains(names, m.Name) {
@@ -145,7 +149,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		}
 		return "", "", false
 	}
-	pathName, path, hasPath := text(pathNames)
+	pathName, file, hasPath := text(pathNames)
 	oldName, old, hasOld := text(oldNames)
 	newName, new, hasNew := text(newNames)
 	for i, m := range members {
@@ -158,23 +162,48 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case p.used[m.Name]:
 		case hasPath && hasOld && hasNew && (m.Name == oldName || m.Name == newName):
 			p.used[oldName], p.used[newName], p.used[pathName] = true, true, true
-			p.diff(newName, path, old, new)
+			p.diff(newName, file, old, new)
 		case hasPath && isText && slices.Contains(wholeNames, m.Name):
 			p.used[pathName] = true
-			p.file(m.Name, path, value)
-		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, path):
+			p.file(m.Name, file, value)
+		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
-		case isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
+		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
 			p.patch(m.Name, value)
 		case slices.Contains(commandNames, m.Name):
 			p.command(m, value, isText)
+			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
+				p.patch(m.Name, patch)
+			}
 		case isText && slices.Contains(pathNames, m.Name), isText && slices.Contains(folderNames, m.Name):
 			p.later = append(p.later, m)
 		default:
 			p.other(m, value, isText)
 		}
 	}
+	p.extra(c)
 	return p.paths()
+}
+
+// extra shows what the call says besides its arguments: whose tool it is, and what is in none of them.
+func (p *partWriter) extra(c inbox.Call) {
+	for _, said := range [][2]string{{"tool/provider", c.Provider}, {"tool/version", c.Version}} {
+		if said[1] != "" {
+			p.other(wire.Member{Name: said[0]}, said[1], true)
+		}
+	}
+	members, _ := wire.Members(c.Extra) // none where there are none
+	for i, m := range members {
+		if i == maxExtra {
+			p.rest(members[i:])
+			break
+		}
+		if value, isText := wire.String(m.Value); m.Name == "raw_command" {
+			p.command(m, value, isText)
+		} else {
+			p.other(m, value, isText)
+		}
+	}
 }
 
 // partWriter gathers the parts of one call.
@@ -183,6 +212,7 @@ type partWriter struct {
 	used    map[string]bool // arguments that another part shows
 	text    int             // bytes of text that are shown so far
 	lines   int             // lines of diffs so far
+	folded  int             // lines folded away in them
 	later   []wire.Member   // paths, unless a change shows them
 	parts   []callPart
 }
@@ -196,9 +226,35 @@ func (p *partWriter) paths() []callPart {
 		}
 		value, _ := wire.String(m.Value)
 		outside := p.outside(value)
-		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shortSpans(value), Outside: &outside})
+		shown, left := pathSpans(value)
+		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left})
 	}
 	return append(first, p.parts...)
+}
+
+// pathSpans shows a path: a long one without its detours, and of one that is still too long the end, which says what it
+// is. left is how many bytes are not shown.
+func pathSpans(s string) (shown []render.Span, left int) {
+	if len(s) > maxStepText && !strings.Contains(s, `\`) {
+		s = path.Clean(s)
+	}
+	if len(s) <= maxPath {
+		return list(render.Visible(s)), 0
+	}
+	left = len(s) - maxPath
+	for left < len(s) && !utf8.RuneStart(s[left]) {
+		left++
+	}
+	mark := render.Span{T: "…", M: fmt.Sprintf("%d bytes are left out", left)}
+	return append([]render.Span{mark}, render.Visible(s[left:])...), left
+}
+
+func folderSpans(folder string) []render.Span {
+	if folder == "" {
+		return nil
+	}
+	shown, _ := pathSpans(folder)
+	return shown
 }
 
 func shortSpans(s string) []render.Span {
@@ -245,7 +301,9 @@ func (p *partWriter) cut(text string) (string, int) {
 
 func (p *partWriter) file(name, path, content string) {
 	text, left := p.cut(content)
-	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shortSpans(path), Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path)})
+	shown, cut := pathSpans(path)
+	left += cut
+	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shown, Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path)})
 }
 
 // rest says that there are more arguments than are shown.

@@ -63,10 +63,21 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"pi's bash", "bash", `{"command":"ls"}`, "command command ls"},
 		{"Claude Code's Edit", "Edit", `{"file_path":"/w/a.go","old_string":"a\nb\n","new_string":"a\nc\n","replace_all":false}`,
 			"diff new_string /w/a.go [ a 1/1] [-b 2/0] [+c 0/2]\ndata replace_all false"},
+		{"an edit of line ends", "Edit", `{"file_path":"a","old_string":"x\r\ny\r\n","new_string":"x\ny\n"}`, "diff new_string a [-x␍ 1/0] [-y␍ 2/0] [+x 0/1] [+y 0/2]"},
+		{"an edit of one line end", "Edit", `{"file_path":"a","old_string":"x\r\ny","new_string":"x\r\ny\r"}`, "diff new_string a [ x␍ 1/1] [-y 2/0] [+y␍ 0/2]"},
+		{"an edit among carriage returns", "Edit", `{"file_path":"a","old_string":"x\r\n","new_string":"y\r\n"}`, "diff new_string a [-x 1/0] [+y 0/1]"},
+		{"an edit of the end", "Edit", `{"file_path":"a","old_string":"x\n","new_string":"x"}`, "diff new_string a [-⏎ 1/0] [+⊣ 0/1]"},
+		{"an edit that adds the end", "Edit", `{"file_path":"a","old_string":"x","new_string":"y\n"}`, "diff new_string a [-x 1/0] [+y 0/1] [-⊣ 1/0] [+⏎ 0/1]"},
 		{"an edit outside", "Edit", `{"file_path":"/etc/hosts","old_string":"","new_string":"x"}`, "diff new_string /etc/hosts [+x 0/1] outside"},
 		{"pi's edit", "edit", `{"path":"a","oldText":"x","newText":"y"}`, "diff newText a [-x 1/0] [+y 0/1]"},
 		{"Claude Code's MultiEdit", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","new_string":"y"},{"old_string":"1","new_string":""}]}`,
 			"diff edits a [-x 1/0] [+y 0/1]\ndiff edits a [-1 1/0]"},
+		{"edits that say more", "MultiEdit", `{"file_path":"a","edits":[{"old_string":"x","oldText":"z","new_string":"y","replace_all":true},{"old_string":"1","new_string":""}]}`,
+			"diff edits a [-x 1/0] [+y 0/1]\ndata edits/0 {\"oldText\":\"z\",\"replace_all\":true}\ndiff edits a [-1 1/0]"},
+		{"a path of detours", "Write", `{"file_path":"` + strings.Repeat("./", 600) + `../etc/x","content":"y"}`, "file content ../etc/x y outside"},
+		{"a path that is too long", "Read", `{"file_path":"/w/` + strings.Repeat("a", maxPath) + `/../../../etc/x"}`, "path file_path /etc/x outside"},
+		{"a path that is too long without detours", "Read", `{"file_path":"/w/` + strings.Repeat("a", maxPath) + `/x"}`,
+			"path file_path …" + strings.Repeat("a", maxPath-2) + "/x outside -5"},
 		{"edits that are none", "MultiEdit", `{"file_path":"a","edits":[{"x":1}]}`, `path file_path a` + "\n" + `data edits [{"x":1}]`},
 		{"Claude Code's Write", "Write", `{"file_path":"/w/a","content":"x\ny"}`, "file content /w/a x\ny"},
 		{"an empty file", "Write", `{"file_path":"/w/a","content":""}`, "file content /w/a"},
@@ -74,6 +85,13 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 			"text cell_id c1\nfile new_source /w/a.ipynb x=1\ntext edit_mode replace"},
 		{"Codex's apply_patch", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n@@ func x\n a\n-b\n+c\n*** Add File: /etc/x\n+new\n*** Delete File: d\n*** End Patch"}`,
 			"diff command a.go [ @@ func x 0/0] [ a 0/0] [-b 0/0] [+c 0/0]\ndiff command /etc/x [ *** Add File: /etc/x 0/0] [+new 0/0] outside\ndiff command d [ *** Delete File: d 0/0]"},
+		{"a script that looks like a patch", "Bash", `{"command":"*** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch"}`,
+			"command command *** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch !removes files without asking (rm -rf)"},
+		{"another tool's text that looks like a patch", "mcp__x__apply_patch", `{"input":"*** Begin Patch\n+x"}`, "text input *** Begin Patch\n+x"},
+		{"a patch in a command", "shell", `{"command":["bash","-lc","apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF\nrm -rf b"]}`,
+			"command command bash -lc 'apply_patch <<'\\''EOF'\\''\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF\nrm -rf b' !removes files without asking (rm -rf)\ndiff command a [+x 0/0] [ EOF 0/0] [ rm -rf b 0/0]"},
+		{"a patch as a word", "shell", `{"command":["apply_patch","*** Begin Patch\n*** Update File: a\n+x"]}`,
+			"command command apply_patch '*** Begin Patch\n*** Update File: a\n+x'\ndiff command a [+x 0/0]"},
 		{"a patch without a file", "apply_patch", `{"input":"*** Begin Patch\n+x"}`, "diff input [+x 0/0]"},
 		{"Claude Code's WebFetch", "WebFetch", `{"url":"https://example.com/a","prompt":"p"}`, "url url example.com https://example.com/a\ntext prompt p"},
 		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id outside\ndata limit 5"},
@@ -86,6 +104,14 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		if got := said(v.Parts); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, got, c.want)
 		}
+	}
+}
+
+func TestWhatElseACallSaysIsShown(t *testing.T) {
+	v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "Bash", Provider: "p", Version: "2", Arguments: json.RawMessage(`{"command":"ls"}`), Extra: json.RawMessage(`{"raw_command":"sudo ls","_meta":{"a":1}}`), Folder: "/w"})
+	const want = "command command ls\ntext tool/provider p\ntext tool/version 2\ncommand raw_command sudo ls !runs as the administrator (sudo)\ndata _meta {\"a\":1}"
+	if got := said(v.Parts); got != want {
+		t.Errorf("%s", got)
 	}
 }
 
@@ -103,16 +129,19 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 	}
 	new = slices.Clone(old)
 	new[9], new[29] = "x", "y"
-	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100)
+	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100, 10)
 	var ops string
 	for _, l := range lines {
 		ops += l.Op
+		if l.Op == "…" {
+			ops += fmt.Sprint(l.Same, "/", len(l.Folded))
+		}
 	}
-	if ops != "   -+      -+   " || left != 0 || lines[0].Old != 7 || lines[0].New != 7 || lines[len(lines)-1].Old != 33 {
+	if ops != "…6/6   -+   …13/0   -+   …7/0" || left != 0 || lines[1].Old != 7 || lines[1].New != 7 || lines[len(lines)-2].Old != 33 || lines[0].Folded[5].Old != 6 {
 		t.Errorf("%q, %d left out, %+v", ops, left, lines)
 	}
 	for _, c := range [][2]string{{"", ""}, {"a", "a"}, {"", "a\nb"}, {"a\nb", ""}, {"a", "a\n"}, {"a\r\nb", "a\nb"}} {
-		lines, _ := diffLines(c[0], c[1], 100)
+		lines, _ := diffLines(c[0], c[1], 100, 100)
 		var from, to int
 		for _, l := range lines {
 			from, to = max(from, l.Old), max(to, l.New)
@@ -159,12 +188,12 @@ func TestManyChangesAreCut(t *testing.T) {
 	for i := range 200 {
 		many[fmt.Sprint("argument", i)] = short
 	}
-	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, "files": map[string]any{"input": patch}, "arguments": many} {
+	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, patchTool: map[string]any{"input": patch}, "arguments": many} {
 		raw, err := json.Marshal(arguments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: "T", Arguments: raw, Folder: "/w"})
+		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: what, Arguments: raw, Folder: "/w"})
 		lines, left := 0, 0
 		for _, p := range v.Parts {
 			lines, left = lines+len(p.Lines), left+p.LeftOut

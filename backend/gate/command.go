@@ -2,30 +2,27 @@ package gate
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
 
 // matchesCommand says whether a command (a text for a shell, or a list of words that is run without one) begins with the
-// words of want and can start nothing besides.
-func matchesCommand(want string, raw []byte, folder string) bool {
+// words of want and can start nothing besides. With strict its further words may hold no option that writes or runs.
+func matchesCommand(want string, raw []byte, c inbox.Call, strict bool) bool {
 	prefix, ok := commandWords(want)
 	if !ok {
 		return false
 	}
-	words, ok := wordsOf(raw, folder)
-	if !ok || len(words) < len(prefix) {
+	words, ok := wordsOf(raw, c)
+	if !ok || len(words) < len(prefix) || !slices.Equal(words[:len(prefix)], prefix) {
 		return false
 	}
-	for i, w := range prefix {
-		if words[i] != w {
-			return false
-		}
-	}
-	return true
+	return !strict || !writesOrRuns(prefix, words[len(prefix):])
 }
 
 // commandWords are the words that a rule names; false: they are none that a command could be compared with.
@@ -38,10 +35,10 @@ func commandWords(want string) ([]string, bool) {
 }
 
 // wordsOf are the words of a command argument; false: it is none, or could start another command.
-func wordsOf(raw []byte, folder string) ([]string, bool) {
-	posix := strings.HasPrefix(folder, "/") // where it works says which shell reads the quotes
+func wordsOf(raw []byte, c inbox.Call) ([]string, bool) {
+	posix := strings.HasPrefix(c.Folder, "/") // where it works says which shell reads the quotes
 	if text, ok := wire.String(raw); ok {
-		return shellWords(text, posix)
+		return shellWords(text, posix && !otherShell(c))
 	}
 	elements, err := wire.Elements(raw)
 	if err != nil {
@@ -57,26 +54,44 @@ func wordsOf(raw []byte, folder string) ([]string, bool) {
 	if len(words) == 0 || !isShell(words[0]) {
 		return words, true
 	}
-	if len(words) != 3 || (words[1] != "-c" && words[1] != "-lc") {
+	if len(words) != 3 || (words[1] != "-c" && words[1] != "-lc") || !posixShell(words[0]) {
 		return nil, false
 	}
 	return shellWords(words[2], posix)
 }
 
-func isShell(word string) bool {
-	switch path.Base(word) {
-	case "sh", "bash", "zsh", "dash", "ksh", "fish", "cmd", "cmd.exe", "pwsh", "pwsh.exe", "powershell", "powershell.exe":
-		return true
+// otherShell says whether a call's text is, as far as it says so, for another shell than a POSIX one.
+func otherShell(c inbox.Call) bool {
+	if raw, ok := wire.Get(c.Arguments, "shell"); ok {
+		if name, _ := wire.String(raw); !posixShell(name) {
+			return true
+		}
 	}
-	return false
+	tool := strings.ToLower(c.Tool)
+	return slices.ContainsFunc([]string{"powershell", "pwsh", "cmd", "fish", "csh", "nushell"}, func(s string) bool { return strings.Contains(tool, s) })
+}
+
+// posixShell says whether a program is a shell whose quotes are POSIX's, by its name or where it is installed.
+func posixShell(word string) bool {
+	if dir, name := path.Split(word); dir == "/bin/" || dir == "/usr/bin/" {
+		word = name
+	}
+	return slices.Contains([]string{"sh", "bash", "dash", "ksh", "zsh"}, word)
+}
+
+// isShell says whether a program is a shell of any kind, wherever it is.
+func isShell(word string) bool {
+	name := strings.ToLower(word[strings.LastIndexAny(word, `/\`)+1:])
+	return slices.Contains([]string{
+		"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "nu", "xonsh", "elvish", "cmd", "pwsh", "powershell", "busybox", "wsl",
+	}, strings.TrimSuffix(name, ".exe"))
 }
 
 // shellWords splits a command as a shell does, as far as no shell could read it otherwise. False: it might hold a second
 // command, or something that turns into another text before it runs. What stands in quotes is certainly literal only
 // where the shell is known to be a POSIX one, and even there a double quote lets $, ` and \ through.
 //
-// Words that the shell makes more words of (globs, ~, braces) stay as they are: they can add arguments, which a prefix
-// allows anyway, and never compare equal to a plain word.
+// Words that the shell makes more words of (globs, ~, braces) stay as they are, and never compare equal to a plain word.
 func shellWords(text string, posix bool) ([]string, bool) {
 	if !utf8.ValidString(text) {
 		return nil, false

@@ -50,9 +50,14 @@ type Match struct {
 	Agent     string     `json:"agent,omitempty"`  // a pattern: * is any text
 	Folder    string     `json:"folder,omitempty"` // this folder and what is below it
 	Session   string     `json:"session,omitempty"`
-	Tool      string     `json:"tool,omitempty"` // a pattern: * is any text
+	Tool      string     `json:"tool,omitempty"`     // a pattern: * is any text
+	Provider  string     `json:"provider,omitempty"` // whose tool it is, and which one, exactly as the agent says
+	Version   string     `json:"version,omitempty"`
 	Arguments []Argument `json:"arguments,omitempty"`
-	Hours     *Hours     `json:"hours,omitempty"`
+	// Only says that the call has no other arguments than these (what a known tool has for the eye alone aside), nor another
+	// Provider or Version, also where they are empty.
+	Only  bool   `json:"only,omitempty"`
+	Hours *Hours `json:"hours,omitempty"`
 }
 
 // Argument is what one argument of the call must be. An argument that is absent, or not of a kind that Op can read,
@@ -123,7 +128,7 @@ type Store interface {
 	JudgementsOf(ctx context.Context, protocol, session string, fn func(Judgement) bool) error
 	// Judgement returns one; ErrUnknownCall.
 	Judgement(ctx context.Context, protocol, session, request string) (Judgement, error)
-	// CountJudgements says how one session's calls went.
+	// CountJudgements says how one session's calls went. One whose agent left before its answer was denied by nobody.
 	CountJudgements(ctx context.Context, protocol, session string) (Tally, error)
 	// EndWaiting completes every judgement that waits as denied: nobody waits for them any more.
 	EndWaiting(ctx context.Context, judge, reason string, at time.Time) error

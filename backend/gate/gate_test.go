@@ -24,6 +24,10 @@ func TestSentences(t *testing.T) {
 			"Calls of “Bash” whose “command” is a single command that begins with the words “git status” and whose “x” is exactly “1”, by the agent “a”, of the platform “claude-code”, over the protocol “acs”, working in this folder or below it: “/w”, in this session only: “s1”."},
 		{Match{Arguments: []Argument{{"p", Within, "/w"}, {"u", Host, "example.com"}, {"l", Like, "a*"}}},
 			"Calls of any tool whose “p” is this path or below it: “/w” and whose “u” is a web address at “example.com” and whose “l” is like “a*”."},
+		{Match{Tool: "T", Provider: "p", Version: "2", Only: true}, "Calls of “T” of the provider “p” in the version “2” without any arguments."},
+		{Match{Provider: "p"}, "Calls of any tool of the provider “p”."},
+		{Match{Tool: "T", Only: true}, "Calls of “T” without any arguments."},
+		{Match{Tool: "T", Only: true, Arguments: []Argument{{"x", Is, "1"}}, Session: "s"}, "Calls of “T” whose “x” is exactly “1” and no other arguments, in this session only: “s”."},
 		{Match{Tool: "T", Hours: &Hours{From: "09:00", To: "17:00", Days: []int{5, 1, 2}}}, "Calls of “T”, from 09:00 to 17:00 on Monday, Tuesday and Friday."},
 		{Match{Tool: "T", Hours: &Hours{From: "22:00", To: "06:00"}}, "Calls of “T”, from 22:00 to 06:00 of the next day every day."},
 		{Match{Tool: "T", Hours: &Hours{From: "22:00", To: "06:00", Days: []int{6}}}, "Calls of “T”, from 22:00 to 06:00 of the next day, beginning on Saturday."},
@@ -78,14 +82,15 @@ func TestOffersAreNarrow(t *testing.T) {
 		s    Subject
 		want []Argument
 	}{
-		{call("Bash", map[string]any{"command": "git status -s", "description": "look"}), []Argument{{"command", Command, "git status"}}},
+		{call("Bash", map[string]any{"command": "git log -3", "description": "look", "timeout": 5}), []Argument{{"command", Is, "git log -3"}}},
 		{call("Bash", map[string]any{"command": "rm -rf build"}), []Argument{{"command", Is, "rm -rf build"}}},
-		{call("Bash", map[string]any{"command": "git status; rm a"}), []Argument{{"command", Is, "git status; rm a"}}},
-		{call("Edit", map[string]any{"old_string": "a", "file_path": "/w/a", "new_string": "b"}), []Argument{{"file_path", Is, "/w/a"}}},
-		{call("WebFetch", map[string]any{"url": "https://Example.com:8443/x", "prompt": "p"}), []Argument{{"url", Host, "example.com:8443"}}},
-		{call("WebFetch", map[string]any{"url": "https://u@example.com/x"}), []Argument{{"url", Is, "https://u@example.com/x"}}},
+		{call("run", map[string]any{"command": "bash", "args": []string{"-c", "ls"}}), []Argument{{"args", Is, `["-c","ls"]`}, {"command", Is, "bash"}}},
+		{call("run", map[string]any{"command": "make", "description": "d"}), []Argument{{"command", Is, "make"}, {"description", Is, "d"}}},
+		{call("fs", map[string]any{"path": "/w/a", "action": "read"}), []Argument{{"action", Is, "read"}, {"path", Is, "/w/a"}}},
+		{call("Edit", map[string]any{"old_string": "a", "file_path": "/w/a", "new_string": "b"}), []Argument{{"file_path", Is, "/w/a"}, {"new_string", Is, "b"}, {"old_string", Is, "a"}}},
+		{call("WebFetch", map[string]any{"url": "https://Example.com:8443/x", "prompt": "p"}), []Argument{{"url", Is, "https://Example.com:8443/x"}}},
 		{call("mcp__db__query", map[string]any{"sql": "select 1", "limit": 5}), []Argument{{"limit", Is, "5"}, {"sql", Is, "select 1"}}},
-		{call("subagentStart", map[string]any{"subagent_session_id": "x", "agent_name": "reviewer"}), []Argument{{"agent_name", Is, "reviewer"}}},
+		{call("subagentStart", map[string]any{"subagent_session_id": "x", "agent_name": "reviewer"}), []Argument{{"agent_name", Is, "reviewer"}, {"subagent_session_id", Is, "x"}}},
 		{call("TodoRead", map[string]any{}), nil},
 	} {
 		offers := Offers(c.s, here)
@@ -93,7 +98,7 @@ func TestOffersAreNarrow(t *testing.T) {
 			t.Fatalf("%s: %+v", c.s.Call.Arguments, offers)
 		}
 		for _, o := range offers {
-			if !slices.Equal(o.Match.Arguments, c.want) || o.Match.Tool != c.s.Call.Tool || o.Match.Platform != "claude-code" {
+			if !slices.Equal(o.Match.Arguments, c.want) || !o.Match.Only || o.Match.Tool != c.s.Call.Tool || o.Match.Platform != "claude-code" {
 				t.Errorf("%s: %+v, want %+v", c.s.Call.Arguments, o.Match, c.want)
 			}
 		}
@@ -103,10 +108,67 @@ func TestOffersAreNarrow(t *testing.T) {
 	}
 	broad := call("Write*", map[string]any{})
 	long := call("X", map[string]any{"x": strings.Repeat("a", maxText+1)})
-	for _, s := range []Subject{broad, long} {
+	many := map[string]any{}
+	for _, name := range strings.Split("abcdefghijklmnopq", "") {
+		many[name] = name
+	}
+	for _, s := range []Subject{broad, long, call("X", many)} {
 		if offers := Offers(s, here); len(offers) > 0 {
 			t.Errorf("%s: %+v was offered", s.Call.Tool, offers)
 		}
+	}
+}
+
+// What is offered for one call is not about one that has anything else.
+func TestAnOfferPinsTheWholeCall(t *testing.T) {
+	for _, c := range []struct {
+		asked, later Subject
+		want         bool
+	}{
+		{call("Bash", map[string]any{"command": "make check"}), call("Bash", map[string]any{"command": "make check", "description": "again", "timeout": 9}), true},
+		{call("Bash", map[string]any{"command": "make check"}), call("Bash", map[string]any{"command": "make check", "dangerouslyDisableSandbox": true}), false},
+		{call("Bash", map[string]any{"command": "make check"}), call("Bash", map[string]any{"command": "make check", "workdir": "/x"}), false},
+		{call("run", map[string]any{"command": "bash", "args": []string{"-c", "ls"}}), call("run", map[string]any{"command": "bash", "args": []string{"-c", "rm a"}}), false},
+		{call("fs", map[string]any{"path": "/w/a", "action": "read"}), call("fs", map[string]any{"path": "/w/a", "action": "delete"}), false},
+		{call("http", map[string]any{"url": "https://a.example/", "method": "GET"}), call("http", map[string]any{"url": "https://a.example/", "method": "DELETE"}), false},
+		{call("wipe", map[string]any{}), call("wipe", map[string]any{"all": true}), false},
+		{call("wipe", map[string]any{}), call("wipe", map[string]any{}), true},
+		{call("Bash", map[string]any{"command": "git log -3"}), call("Bash", map[string]any{"command": "git log --output=/home/me/.bashrc"}), false},
+	} {
+		for _, o := range Offers(c.asked, here) {
+			if got := o.Match.Matches(c.later, here); got != c.want {
+				t.Errorf("%s: %s of %s is %v, want %v", c.later.Call.Tool, o.Match, c.later.Call.Arguments, got, c.want)
+			}
+		}
+	}
+}
+
+// A call that says more than its arguments is allowed by no rule, and denied by those that are about it.
+func TestWhatElseACallSaysKeepsItFromBeingAllowed(t *testing.T) {
+	asked := call("Bash", map[string]any{"command": "ls"})
+	offer := Offers(asked, here)[0].Match
+	other := asked
+	other.Call.Extra = []byte(`{"raw_command":"rm -rf /"}`)
+	for _, m := range []Match{offer, {}} {
+		if (Rule{Verdict: Allow, Match: m}).Matches(other, here) || !(Rule{Verdict: Deny, Match: m}).Matches(other, here) {
+			t.Errorf("%s", m)
+		}
+	}
+	for _, o := range Offers(other, here) {
+		if o.Verdict == Allow {
+			t.Errorf("%s is offered", o.Match)
+		}
+	}
+	other = asked
+	if other.Call.Provider = "p"; offer.Matches(other, here) || !Offers(other, here)[0].Match.Matches(other, here) {
+		t.Error("another provider's tool of the name")
+	}
+	if offer = Offers(other, here)[0].Match; offer.Matches(asked, here) || offer.Provider != "p" {
+		t.Errorf("%s", offer)
+	}
+	other.Call.Version = "2"
+	if offer.Matches(other, here) || (Match{Version: "1"}).Matches(other, here) || !(Match{Version: "2"}).Matches(other, here) {
+		t.Error("another version of the tool")
 	}
 }
 

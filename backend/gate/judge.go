@@ -84,7 +84,7 @@ func (g *Gate) Judge(s Subject) Ruling { return judge(*g.rules.Load(), s, g.Plac
 
 func judge(rules []Rule, s Subject, p Place) Ruling {
 	for _, r := range rules {
-		if r.Match.Matches(s, p) {
+		if r.Matches(s, p) {
 			return Ruling{Verdict: r.Verdict, Rule: r}
 		}
 	}

@@ -1,12 +1,11 @@
 package gate
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"time"
 
-	"deskbell/backend/signing"
+	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
 
@@ -16,19 +15,51 @@ type Place struct {
 	Home     string         // what "~" is in a path; empty: nothing
 }
 
-// Matches says whether the match is about that call. In doubt it is not.
-func (m Match) Matches(s Subject, p Place) bool {
+// Matches says whether the rule is about that call. In doubt it is not; and one that allows doubts more.
+func (r Rule) Matches(s Subject, p Place) bool { return r.Match.matches(s, p, r.Verdict == Allow) }
+
+// Matches says whether a rule that allows would be about that call.
+func (m Match) Matches(s Subject, p Place) bool { return m.matches(s, p, true) }
+
+func (m Match) matches(s Subject, p Place, strict bool) bool {
 	c := s.Call
 	same := func(want, is string) bool { return want == "" || want == is }
-	return same(m.Protocol, s.Protocol) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
+	if strict && len(c.Extra) > 0 || m.Only && (m.Provider != c.Provider || m.Version != c.Version) {
+		return false // it says more than a rule can compare
+	}
+	return same(m.Protocol, s.Protocol) && same(m.Provider, c.Provider) && same(m.Version, c.Version) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
 		(m.Agent == "" || like(m.Agent, s.Agent)) && (m.Tool == "" || like(m.Tool, c.Tool)) &&
 		(m.Folder == "" || within(m.Folder, c.Folder, "", p.Home)) &&
-		(m.Hours == nil || m.Hours.contain(s.At, p.Location)) &&
-		!slices.ContainsFunc(m.Arguments, func(a Argument) bool { return !a.matches(s, p) })
+		(m.Hours == nil || m.Hours.contain(s.At, p.Location)) && (!m.Only || m.namesAll(c)) &&
+		!slices.ContainsFunc(m.Arguments, func(a Argument) bool { return !a.matches(s, p, strict) })
+}
+
+// namesAll says whether a call has no arguments but those that the match names, and asides.
+func (m Match) namesAll(c inbox.Call) bool {
+	if len(c.Arguments) == 0 {
+		return true
+	}
+	members, err := wire.Members(c.Arguments)
+	return err == nil && !slices.ContainsFunc(members, func(member wire.Member) bool {
+		return !m.names(member.Name) && !slices.Contains(asides(c), member.Name)
+	})
+}
+
+func (m Match) names(argument string) bool {
+	return slices.ContainsFunc(m.Arguments, func(a Argument) bool { return a.Name == argument })
+}
+
+// asides are the arguments of a known tool that are for the eye, or bound how much it does: whatever they are, the call
+// does no other harm.
+func asides(c inbox.Call) []string {
+	if c.Platform != "claude-code" {
+		return nil
+	}
+	return map[string][]string{"Bash": {"description", "timeout"}, "Read": {"offset", "limit"}, "WebFetch": {"prompt"}}[c.Tool]
 }
 
 // matches says whether the call has that argument as it must be.
-func (a Argument) matches(s Subject, p Place) bool {
+func (a Argument) matches(s Subject, p Place, strict bool) bool {
 	raw, ok := wire.Get(s.Call.Arguments, a.Name)
 	if !ok {
 		return false
@@ -40,22 +71,13 @@ func (a Argument) matches(s Subject, p Place) bool {
 	case Like:
 		return isText && like(a.Value, text)
 	case Command:
-		return matchesCommand(a.Value, raw, s.Call.Folder)
+		return matchesCommand(a.Value, raw, s.Call, strict)
 	case Within:
 		return isText && within(a.Value, text, s.Call.Folder, p.Home)
 	case Host:
 		return isText && matchesHost(a.Value, text)
 	}
 	return false
-}
-
-func sameJSON(raw []byte, value string) bool {
-	is, err := signing.Canonical(raw)
-	if err != nil {
-		return false
-	}
-	want, err := signing.Canonical([]byte(value))
-	return err == nil && bytes.Equal(is, want)
 }
 
 // like says whether the whole text fits the pattern: * is any text, also none and also of many lines.

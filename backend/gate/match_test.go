@@ -2,6 +2,7 @@ package gate
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,17 @@ func TestMatchesByWhatACallIs(t *testing.T) {
 	if (Match{Folder: "/"}).Matches(s, here) {
 		t.Error("a call that names no folder is in one")
 	}
+	// One that is too long to compare is in none, whatever it begins with, and nothing is relative to it.
+	s = call("Read", map[string]any{"path": "a"})
+	s.Call.Folder = "/w/shop/" + strings.Repeat("a", maxText)
+	if (Match{Folder: "/w"}).Matches(s, here) || (Match{Arguments: []Argument{{"path", Within, "/w"}}}).Matches(s, here) {
+		t.Error("a folder that is too long was compared")
+	}
+	for _, o := range Offers(s, here) {
+		if o.Scope == Always {
+			t.Errorf("%s is offered", o.Match)
+		}
+	}
 }
 
 func TestMatchesByArguments(t *testing.T) {
@@ -71,6 +83,16 @@ func TestMatchesByArguments(t *testing.T) {
 		{"more text", Is, "a b", "a b ", false},
 		{"a number", Is, "1", 1.0, true},
 		{"a number written otherwise", Is, "1e0", 1, true},
+		{"a long number", Is, "9007199254740992", json.Number("9007199254740992"), true},
+		{"a long number and its neighbour", Is, "9007199254740992", json.Number("9007199254740993"), false},
+		{"a long number deep down", Is, `{"a":[9007199254740992]}`, map[string]any{"a": []any{json.Number("9007199254740993")}}, false},
+		{"a long number written otherwise", Is, "900719925474099300e-2", json.Number("9007199254740993.0"), true},
+		{"a small number and its neighbour", Is, "0.1", json.Number("0.10000000000000000001"), false},
+		{"a small number written otherwise", Is, "0.10", json.Number("1E-1"), true},
+		{"zeros", Is, "-0", json.Number("0.0e99"), true},
+		{"a number and its negative", Is, "-1", 1, false},
+		{"numbers that round to nothing", Is, "1e-9999999999999999999", json.Number("2e-9999999999999999999"), false},
+		{"numbers too small to tell", Is, "1e-20000", json.Number("1e-30000"), false},
 		{"a text that reads like a number", Is, "1", "1", true},
 		{"an object in another order", Is, `{"b":[1],"a":null}`, map[string]any{"a": nil, "b": []int{1}}, true},
 		{"an object that is more", Is, `{"a":null}`, map[string]any{"a": nil, "b": 1}, false},
@@ -96,8 +118,29 @@ func TestMatchesByArguments(t *testing.T) {
 		{"a name that begins alike", Within, "/w/shop", "/w/shopping", false},
 		{"a null in a path", Within, "/w/shop", "/w/shop/a\x00", false},
 		{"no path", Within, "/w/shop", "", false},
-		{"a drive", Within, `C:\work`, `c:/work/a`, true},
+		{"a drive", Within, `C:\proj`, `c:/proj/a`, true},
 		{"another drive", Within, `C:\work`, `D:\work\a`, false},
+		{"a drive without a slash", Within, "/w/shop", `C:x`, false},
+		{"a drive's file with a stream", Within, `C:\work`, `C:\work\a:b`, false},
+		{"a drive's name that is trimmed", Within, `C:\work`, `C:\work\.. \a`, false},
+		{"a space at the end", Within, "/w/shop", "/w/shop/a ", false},
+		{"a space at the beginning", Within, "/w/shop", " a", false},
+		{"a space within", Within, "/w/shop", "a b", true},
+		{"a line break at the end", Within, "/w/shop", "a\n", false},
+		{"a file's address", Within, "/w/shop", "file:/etc/passwd", false},
+		{"another address", Within, "/w/shop", "vscode-remote://x/etc/passwd", false},
+		{"a colon later", Within, "/w/shop", "src/a:b", true},
+		{"a variable", Within, "/w/shop", "$HOME/x", false},
+		{"a variable of Windows", Within, "/w/shop", "%TEMP%/x", false},
+		{"braces", Within, "/w/shop", "{a,../../x}", false},
+		{"a character that does not show", Within, "/w/shop", "a\u200b", false},
+		{"a change of direction", Within, "/w/shop", "a\u202e", false},
+		{"a device", Within, "/w/shop", "src/NUL", false},
+		{"a device with an ending", Within, "/w/shop", "con.txt", false},
+		{"a port", Within, "/w/shop", "COM1", false},
+		{"a name that begins like a device", Within, "/w/shop", "console.txt", true},
+		{"a path that is too long", Within, "/w/shop", "/w/shop/" + strings.Repeat("a", maxText), false},
+		{"a rule's path in doubt", Within, "/w/$X", "/w/$X/a", false},
 		{"backslashes under a root of slashes", Within, "/w/shop", `..\other`, false},
 
 		{"the host", Host, "example.com", "https://example.com/a?b#c", true},
@@ -150,13 +193,23 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 		{"  git\tstatus  --short", true},
 		{`"git" 'status'`, true},
 		{"gi't' status", true},
-		{"git status *.go", true},
+		{"git status src/*.go", true},
 		{"git status --format=%h", true},
 		{`git status -- 'a; rm -rf /'`, true}, // in quotes it is a name
 		{`git status -- "a | b"`, true},
 		{[]string{"git", "status", "a; b"}, true}, // no shell reads it
 		{[]string{"bash", "-lc", "git status"}, true},
+		{[]string{"/usr/bin/zsh", "-c", "git status"}, true},
 
+		{[]string{"fish", "-c", "git status"}, false},
+		{[]string{"pwsh", "-c", "git status"}, false},
+		{[]string{"cmd.exe", "-c", "git status"}, false},
+		{[]string{`C:\Tools\fish.exe`, "-c", "git status"}, false},
+		{[]string{"/tmp/bash", "-c", "git status"}, false},
+		{[]string{"./sh", "-c", "git status"}, false},
+		{"git status *.go", false}, // a file may be named --output=x.go
+		{"git status {--output=/x,a}", false},
+		{"git status --out{put=/x,}", false},
 		{"git", false},
 		{"git statusx", false},
 		{"git 'status -s'", false},
@@ -216,6 +269,71 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 				t.Errorf("%s in folder %q: %v, want %v", command, folder, !want, want)
 			}
 		}
+	}
+}
+
+// A rule that allows the first words of a command allows no option with which it writes or runs something else; one that
+// denies them denies those all the more.
+func TestTheFirstWordsAllowNoOptionThatWritesOrRuns(t *testing.T) {
+	for _, c := range []struct {
+		prefix, command string
+		want            bool
+	}{
+		{"git log", "git log -3 --oneline --stat -- src", true},
+		{"git log", "git log --output=/home/me/.bashrc --format=x", false},
+		{"git log", "git log --outp=/x", false},
+		{"git diff", "git diff --no-index --output=F a b", false},
+		{"git diff", "git diff --ext-diff", false},
+		{"git", "git -c core.pager=evil log", false},
+		{"git", "git --exec-path=/tmp log", false},
+		{"git fetch", "git fetch --upload-pack=/tmp/evil", false},
+		{"git fetch", "git fetch '--upload-pack=/tmp/evil'", false},
+		{"git push", "git push --receive-pack=/tmp/evil", false},
+		{"git submodule", "git submodule foreach evil", false},
+		{"git -c a=b log", "git -c a=b log -3", true}, // the person typed it
+		{"go list", "go list -toolexec /tmp/evil ./...", false},
+		{"go list", "go list --toolexec=/tmp/evil", false},
+		{"go vet", "go vet -vettool=/tmp/evil", false},
+		{"go test", "go test -race -count=1 -run X ./...", true},
+		{"go test", "go test -exec /tmp/evil .", false},
+		{"go test", "go test -test.cpuprofile=x .", false},
+		{"go build", "go build -o /usr/bin/git .", false},
+		{"curl", "curl https://a.example", true},
+		{"curl", "curl -so /etc/x https://a.example", false},
+		{"find", "find . -name x -type f", true},
+		{"find", "find . -delete", false},
+		{"find", "find . -execdir evil", false},
+		{"find", "find . -okdir evil", false},
+		{"node", "node -e 1", false},
+		{"node", "node --require ./evil.js", false},
+		{"node", "node --import=./evil.mjs", false},
+		{"python", "python -c evil", false},
+		{"make", "make --eval=x", false},
+		{"cat", "cat a xargs", false},
+		{"time", "time tee /etc/x", false},
+		{"ls", "ls -la .", true},
+	} {
+		s := call("Bash", map[string]any{"command": c.command})
+		m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: c.prefix}}}
+		for verdict, want := range map[Verdict]bool{Allow: c.want, Deny: true, Ask: true} {
+			if got := (Rule{Verdict: verdict, Match: m}).Matches(s, here); got != want {
+				t.Errorf("%s %q: %q is %v, want %v", verdict, c.prefix, c.command, got, want)
+			}
+		}
+	}
+}
+
+func TestAnotherShellsTextIsNotReadAsPOSIX(t *testing.T) {
+	const quoted = "git status 'a & b'"
+	m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: "git status"}}}
+	for tool, more := range map[string]map[string]any{"PowerShell": {}, "run_cmd": {}, "fish": {}, "Bash": {"shell": "pwsh"}, "shell": {"shell": 1}} {
+		more["command"] = quoted
+		if m.Matches(call(tool, more), here) {
+			t.Errorf("%s with %v matches", tool, more)
+		}
+	}
+	if !m.Matches(call("Bash", map[string]any{"command": quoted, "shell": "/bin/bash"}), here) {
+		t.Error("bash does not match")
 	}
 }
 

@@ -31,14 +31,13 @@ func Offers(s Subject, p Place) []Offer {
 	if !ok || s.Call.Tool == "" || strings.Contains(s.Call.Tool, "*") {
 		return nil
 	}
-	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Arguments: arguments}
+	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Provider: s.Call.Provider, Version: s.Call.Version, Arguments: arguments, Only: true}
 	var offers []Offer
 	offer := func(scope Scope, m Match) {
-		if len(m.Check("")) > 0 || !m.Matches(s, p) {
-			return
-		}
 		for _, v := range []Verdict{Allow, Deny} {
-			offers = append(offers, Offer{scope, v, m})
+			if len(m.Check("")) == 0 && (Rule{Verdict: v, Match: m}).Matches(s, p) {
+				offers = append(offers, Offer{scope, v, m})
+			}
 		}
 	}
 	if s.Call.Session != "" {
@@ -46,18 +45,20 @@ func Offers(s Subject, p Place) []Offer {
 		m.Session = s.Call.Session
 		offer(ForSession, m)
 	}
-	if _, ok := rooted(s.Call.Folder); ok {
+	switch {
+	case s.Call.Folder != "": // one that cannot be compared is none to offer
 		narrow.Folder = s.Call.Folder
-	} else if strings.Contains(s.Agent, "*") {
+	case strings.Contains(s.Agent, "*"):
 		return offers
-	} else {
+	default:
 		narrow.Agent = s.Agent
 	}
 	offer(Always, narrow)
 	return offers
 }
 
-// offerArguments are what tells a call from others: its command, else its file, else its address, else all it has.
+// offerArguments are all arguments of a call, each exactly as it is. What only a person reads, or what cannot do harm, is
+// left out.
 func offerArguments(c inbox.Call) ([]Argument, bool) {
 	if len(c.Arguments) == 0 {
 		return nil, true
@@ -66,24 +67,13 @@ func offerArguments(c inbox.Call) ([]Argument, bool) {
 	if err != nil {
 		return nil, false
 	}
-	telling := tellingMembers(members)
-	if len(telling) > maxArguments {
-		return nil, false
-	}
-	all := make([]Argument, len(telling))
-	for i, m := range telling {
-		a := exactly(m)
-		if prefix, ok := harmless(m.Value, c.Folder); ok && isCommand(m.Name) {
-			a.Op, a.Value = Command, prefix
-		} else if host, port, ok := hostOf(a.Value); ok && m.Name == "url" {
-			if a.Op = Host; port != "" {
-				host += ":" + port
-			}
-			a.Value = host
+	all := []Argument{}
+	for _, m := range members {
+		if !slices.Contains(asides(c), m.Name) {
+			all = append(all, exactly(m))
 		}
-		all[i] = a
 	}
-	return all, true
+	return all, len(all) <= maxArguments
 }
 
 // tellingMembers are the one argument that says what the call does, where there is one, and else all of them.
@@ -104,27 +94,6 @@ func exactly(m wire.Member) Argument {
 		text = string(m.Value)
 	}
 	return Argument{Name: m.Name, Op: Is, Value: text}
-}
-
-// harmless is the beginning of a command that builds, tests or looks, whatever follows it; false: it is compared whole.
-func harmless(raw []byte, folder string) (string, bool) {
-	words, ok := wordsOf(raw, folder)
-	if !ok || len(words) == 0 {
-		return "", false
-	}
-	subcommands, known := map[string][]string{
-		"ls": nil, "pwd": nil, "git": {"status", "diff", "log", "show"}, "go": {"build", "test", "vet", "doc", "list"},
-		"cargo": {"build", "check", "test", "clippy"}, "npm": {"test"},
-	}[words[0]]
-	switch {
-	case !known:
-		return "", false
-	case subcommands == nil:
-		return words[0], true
-	case len(words) < 2 || !slices.Contains(subcommands, words[1]):
-		return "", false
-	}
-	return words[0] + " " + words[1], true
 }
 
 // Telling are the values of the arguments that tell a call from others of its tool.

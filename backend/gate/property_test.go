@@ -47,7 +47,7 @@ func subjects() *rapid.Generator[Subject] {
 	return rapid.Custom(func(t *rapid.T) Subject {
 		return Subject{Protocol: rapid.SampledFrom([]string{"acs", "pi", ""}).Draw(t, "protocol"), Agent: texts().Draw(t, "agent"),
 			At: thursday.Add(time.Duration(rapid.IntRange(0, 20000).Draw(t, "minutes")) * time.Minute),
-			Call: inbox.Call{Tool: texts().Draw(t, "tool"), Arguments: arguments().Draw(t, "arguments"), Platform: rapid.SampledFrom([]string{"claude-code", "codex", ""}).Draw(t, "platform"),
+			Call: inbox.Call{Tool: texts().Draw(t, "tool"), Provider: rapid.SampledFrom([]string{"", "p"}).Draw(t, "provider"), Arguments: arguments().Draw(t, "arguments"), Platform: rapid.SampledFrom([]string{"claude-code", "codex", ""}).Draw(t, "platform"),
 				Folder: rapid.OneOf(texts(), rapid.Just("/w")).Draw(t, "folder"), Session: rapid.SampledFrom([]string{"s1", "s2", ""}).Draw(t, "session"), Request: rapid.StringN(8, 8, -1).Draw(t, "request")}}
 	})
 }
@@ -60,7 +60,7 @@ func matches() *rapid.Generator[Match] {
 		return ""
 	}
 	return rapid.Custom(func(t *rapid.T) Match {
-		m := Match{Protocol: sometimes(t, "protocol"), Platform: sometimes(t, "platform"), Agent: sometimes(t, "agent"), Folder: sometimes(t, "folder"), Session: sometimes(t, "session"), Tool: sometimes(t, "tool")}
+		m := Match{Protocol: sometimes(t, "protocol"), Platform: sometimes(t, "platform"), Agent: sometimes(t, "agent"), Folder: sometimes(t, "folder"), Session: sometimes(t, "session"), Tool: sometimes(t, "tool"), Provider: rapid.SampledFrom([]string{"", "", "p"}).Draw(t, "provider"), Only: rapid.Bool().Draw(t, "only")}
 		for range rapid.IntRange(0, 2).Draw(t, "arguments") {
 			m.Arguments = append(m.Arguments, Argument{Name: rapid.SampledFrom([]string{"command", "file_path", "url", "x"}).Draw(t, "name"),
 				Op: rapid.SampledFrom([]Op{Is, Like, Command, Within, Host, "other"}).Draw(t, "op"), Value: texts().Draw(t, "value")})
@@ -79,7 +79,7 @@ func TestMatchingNeverPanicsAndNarrowingNeverWidens(t *testing.T) {
 		got := m.Matches(s, here)
 		_, _ = m.String(), m.Check("")
 		wider := m
-		wider.Arguments, wider.Tool = nil, ""
+		wider.Arguments, wider.Tool, wider.Only = nil, "", false
 		if got && !wider.Matches(s, here) {
 			t.Error("what matches does not match with less asked for")
 		}

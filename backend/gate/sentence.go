@@ -20,8 +20,20 @@ func (m Match) String() string {
 	default:
 		b.WriteString("Calls of " + quote(m.Tool))
 	}
+	if m.Provider != "" {
+		b.WriteString(" of the provider " + quote(m.Provider))
+	}
+	if m.Version != "" {
+		b.WriteString(" in the version " + quote(m.Version))
+	}
 	for i, a := range m.Arguments {
 		b.WriteString([]string{" whose ", " and whose "}[min(i, 1)] + a.sentence())
+	}
+	switch {
+	case m.Only && len(m.Arguments) == 0:
+		b.WriteString(" without any arguments")
+	case m.Only:
+		b.WriteString(" and no other arguments")
 	}
 	switch {
 	case m.Agent == "":
@@ -45,7 +57,7 @@ func (m Match) String() string {
 }
 
 func (m Match) everything() bool {
-	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && m.Tool == "" && len(m.Arguments) == 0 && m.Hours == nil
+	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && m.Tool == "" && m.Provider == "" && m.Version == "" && len(m.Arguments) == 0 && !m.Only && m.Hours == nil
 }
 
 func quote(s string) string { return "“" + s + "”" }

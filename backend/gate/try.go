@@ -56,8 +56,8 @@ func (g *Gate) Try(ctx context.Context, d Draft, replaces string) (Trial, error)
 	read := 0
 	err = g.Store.Judgements(ctx, time.Time{}, maxTried, func(j Judgement) bool {
 		t.Tried, t.Since, read = t.Tried+1, j.At, read+len(j.Call.Arguments)
-		matched := d.Match.Matches(j.Subject, g.Place)
-		if !matched && (old == nil || !old.Match.Matches(j.Subject, g.Place)) {
+		matched := rules[at].Matches(j.Subject, g.Place)
+		if !matched && (old == nil || !old.Matches(j.Subject, g.Place)) {
 			return ctx.Err() == nil && read < maxRead
 		}
 		would := judge(rules, j.Subject, g.Place).Verdict

@@ -82,6 +82,9 @@ func startsAny(words []string) bool {
 // covers says that every call which o matches is one that m matches. False when that cannot be told.
 func (m Match) covers(o Match, p Place) bool {
 	same := func(a, b string) bool { return a == "" || a == b }
+	if !same(m.Provider, o.Provider) || !same(m.Version, o.Version) || m.Only && (m.Provider != o.Provider || m.Version != o.Version) {
+		return false
+	}
 	pattern := func(a, b string) bool { return a == "" || a == b || b != "" && !strings.Contains(b, "*") && like(a, b) }
 	if !same(m.Protocol, o.Protocol) || !same(m.Platform, o.Platform) || !same(m.Session, o.Session) || !pattern(m.Agent, o.Agent) || !pattern(m.Tool, o.Tool) {
 		return false
@@ -90,6 +93,9 @@ func (m Match) covers(o Match, p Place) bool {
 		return false
 	}
 	if m.Hours != nil && (o.Hours == nil || m.Hours.sentence() != o.Hours.sentence()) {
+		return false
+	}
+	if m.Only && (!o.Only || slices.ContainsFunc(o.Arguments, func(a Argument) bool { return !m.names(a.Name) })) {
 		return false
 	}
 	return !slices.ContainsFunc(m.Arguments, func(a Argument) bool {
@@ -110,7 +116,7 @@ func (a Argument) covers(b Argument) bool {
 	case a.Op == Command && b.Op == Command:
 		wide, ok := commandWords(a.Value)
 		narrow, okB := commandWords(b.Value)
-		return ok && okB && len(narrow) >= len(wide) && slices.Equal(wide, narrow[:len(wide)])
+		return ok && okB && len(narrow) >= len(wide) && slices.Equal(wide, narrow[:len(wide)]) && !writesOrRuns(wide, narrow[len(wide):])
 	case a.Op == Within && b.Op == Within:
 		wide, ok := rooted(a.Value) // others depend on where the call works
 		narrow, okB := rooted(b.Value)

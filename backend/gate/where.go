@@ -3,8 +3,11 @@ package gate
 import (
 	"net/url"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -23,7 +26,7 @@ func within(folder, p, base, home string) bool {
 // absolute resolves a path; false: it cannot be told where it leads. A path of Windows comes with slashes and its drive
 // in upper case.
 func absolute(p, base, home string) (string, bool) {
-	if p == "" || strings.ContainsFunc(p, unicode.IsControl) {
+	if doubtfulPath(p) || base != "" && doubtfulPath(base) {
 		return "", false
 	}
 	if p == "~" || strings.HasPrefix(p, "~/") {
@@ -43,12 +46,53 @@ func absolute(p, base, home string) (string, bool) {
 	return "", false
 }
 
+// scheme begins an address, which a program may take for a path (file:), and a drive of Windows without its slash.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+
+// doubtfulPath says whether some program would read a path otherwise than as it stands: it trims it, expands what is in
+// it, takes it for an address or a device, or it is longer than a rule compares.
+func doubtfulPath(p string) bool {
+	if p == "" || len(p) > maxText || !utf8.ValidString(p) || strings.TrimSpace(p) != p || strings.ContainsAny(p, "$%{}") {
+		return true
+	}
+	if strings.ContainsFunc(p, func(r rune) bool {
+		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || unicode.IsSpace(r) && r != ' '
+	}) {
+		return true
+	}
+	windows := drive(p)
+	if !windows && scheme.MatchString(p) || windows && strings.Contains(p[2:], ":") {
+		return true
+	}
+	for name := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '\\' }) {
+		stem, _, _ := strings.Cut(name, ".")
+		if device(strings.TrimRight(stem, " ")) || windows && name != "." && name != ".." && strings.TrimRight(name, ". ") != name {
+			return true
+		}
+	}
+	return false
+}
+
+// drive says whether a path begins at the root of a drive of Windows.
+func drive(p string) bool {
+	return len(p) >= 3 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') && unicode.IsLetter(rune(p[0])) && p[0] < 0x80
+}
+
+// device says whether Windows takes a name for a device, in whatever folder.
+func device(name string) bool {
+	name = strings.ToLower(name)
+	if len(name) == 4 && name[3] >= '0' && name[3] <= '9' {
+		return name[:3] == "com" || name[:3] == "lpt"
+	}
+	return slices.Contains([]string{"nul", "con", "aux", "prn", "conin$", "conout$"}, name)
+}
+
 // rooted is a path from the root on, cleaned.
 func rooted(p string) (string, bool) {
 	if strings.HasPrefix(p, "/") {
 		return path.Clean(p), true
 	}
-	if len(p) >= 3 && p[1] == ':' && (p[2] == '\\' || p[2] == '/') && unicode.IsLetter(rune(p[0])) && p[0] < 0x80 {
+	if drive(p) {
 		slashed := strings.ReplaceAll(p, `\`, "/")
 		return strings.ToUpper(slashed[:1]) + ":" + path.Clean(slashed[2:]), true
 	}
@@ -112,6 +156,5 @@ func hostName(s string) (host, port string, ok bool) {
 // Outside says that a path leads out of a folder, or that it cannot be told where it leads. Of no folder, or no path, it
 // says nothing.
 func (p Place) Outside(folder, file string) bool {
-	_, known := absolute(folder, "", p.Home)
-	return known && file != "" && !within(folder, file, folder, p.Home)
+	return folder != "" && file != "" && !within(folder, file, folder, p.Home)
 }

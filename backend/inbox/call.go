@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -17,8 +18,14 @@ const (
 // the agent says of itself.
 type Call struct {
 	Tool string `json:"tool"`
+	// Provider and Version are whose tool it is and which one, where the agent says so.
+	Provider string `json:"provider,omitempty"`
+	Version  string `json:"version,omitempty"`
 	// Arguments is a JSON object, its members in the agent's order.
 	Arguments json.RawMessage `json:"arguments"`
+	// Extra is a JSON object of what else the request says that may bear on the act, by its names: a command that is not the
+	// one in Arguments, members that the hub does not know. None: nothing.
+	Extra json.RawMessage `json:"extra,omitempty"`
 	// Editable names the arguments that may be changed before they are allowed; "*" is all of them, none: nothing.
 	Editable []string `json:"editable,omitempty"`
 	Platform string   `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi
@@ -65,10 +72,23 @@ func (c Content) acceptsArguments(d Decision) error {
 	if len(d.Arguments) == 0 || json.Unmarshal(d.Arguments, &arguments) != nil || len(arguments) == 0 {
 		return invalid("/edited/arguments", "must be an object that names at least one argument")
 	}
-	for name := range arguments {
-		if !c.Call.MayEdit(name) {
+	asked := map[string]json.RawMessage{}
+	if json.Unmarshal(c.Call.Arguments, &asked) != nil {
+		return invalid("/edited/arguments", "the call has no arguments to edit")
+	}
+	changed := false
+	for name, value := range arguments {
+		before, there := asked[name]
+		switch {
+		case !there: // a misspelt name would leave what was meant as it is
+			return invalid("/edited/arguments", "the call has no argument %q", name)
+		case !c.Call.MayEdit(name):
 			return invalid("/edited/arguments", "the argument %q cannot be edited", name)
 		}
+		changed = changed || !bytes.Equal(bytes.TrimSpace(before), bytes.TrimSpace(value))
+	}
+	if !changed {
+		return invalid("/edited/arguments", "nothing is changed: answer %q to allow the call as it is", Allow)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 // Resolve ends the item as actor decides, at once.
 //
 // Errors in the order they are looked for: ErrNotFound (also for an actor without standing), ErrWrongKind for a
-// notice, ErrNotAllowed, *InvalidError, *TerminalError with the real outcome.
+// notice, ErrNotAllowed, *InvalidError, *TerminalError with the real outcome, ErrDecided while another decision is kept back.
 func (in *Inbox) Resolve(ctx context.Context, id string, actor Actor, d Decision) (Item, error) {
 	if err := in.checkDecision(ctx, id, actor, d); err != nil {
 		return Item{}, err
@@ -16,7 +16,11 @@ func (in *Inbox) Resolve(ctx context.Context, id string, actor Actor, d Decision
 	decided := false
 	it, err := in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
 		decided = true
-		return it.Apply(d, actor, NewOutcomeID(), now)
+		ch, err := it.Apply(d, actor, NewOutcomeID(), now)
+		if err == nil && it.Pending != nil {
+			return Change{}, ErrDecided
+		}
+		return ch, err
 	})
 	if err == nil && !decided {
 		return it, &TerminalError{Item: it}
@@ -39,6 +43,9 @@ func (in *Inbox) Decide(ctx context.Context, id string, d Decision) (Item, error
 		decided = true
 		if _, err := it.Apply(d, actor, "", now); err != nil {
 			return Change{}, err
+		}
+		if it.Pending != nil {
+			return Change{}, ErrDecided
 		}
 		at := now.Add(hold)
 		if !it.ExpiresAt.IsZero() && at.After(it.ExpiresAt) {

@@ -17,6 +17,8 @@ var (
 	ErrGone = errors.New("the message is no longer kept")
 	// ErrNotAllowed: the caller may know of the item and may not decide it.
 	ErrNotAllowed = errors.New("not allowed to resolve this message")
+	// ErrDecided: the operator decided already and may still take it back; nothing replaces that before they do.
+	ErrDecided = errors.New("already decided; the decision is kept back for its undo time, and has to be taken back first")
 	// ErrNotAcknowledgeable: there is no delivered answer to acknowledge.
 	ErrNotAcknowledgeable = errors.New("there is no delivered answer to acknowledge")
 	// ErrWrongKind: the act makes no sense for this kind of item.

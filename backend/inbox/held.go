@@ -8,7 +8,7 @@ import (
 )
 
 // Await returns a held item once it has ended, by whatever ended it. While it waits, its agent counts as waiting now.
-// Errors: ErrNotFound, or ctx's: then the item is as it was, and whoever waited decides whether to Leave it.
+// Errors: ErrNotFound, or ctx's: then the stored item is as it was, and whoever waited decides whether to Leave it.
 func (in *Inbox) Await(ctx context.Context, id string) (Item, error) {
 	changed, stop := in.watchers.watch(id, true)
 	defer stop()
@@ -18,11 +18,13 @@ func (in *Inbox) Await(ctx context.Context, id string) (Item, error) {
 		if err != nil || it.Terminal() {
 			return it, err
 		}
+		due := in.expiry(it)
+		it = Item{} // hundreds may wait, and each may be large
 		select {
 		case <-next:
-		case <-in.expiry(it):
+		case <-due:
 		case <-ctx.Done():
-			return it, ctx.Err()
+			return Item{}, ctx.Err()
 		}
 	}
 }

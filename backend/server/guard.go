@@ -138,41 +138,48 @@ func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
 	}
 }
 
-// bodyTime is how long a body may take to come.
-const bodyTime = 30 * time.Second
+// How long a body may take to come; that of a caller who has proved nothing, and is here on this machine, less.
+const (
+	bodyTime          = 30 * time.Second
+	anonymousBodyTime = 5 * time.Second
+)
 
 // drained is how much more than its bound is taken of a body that is cut, so that its sender hears the answer.
 const drained = 16 << 20
 
-// bodySize is what a body may take in memory: what it says, or the limit.
-func bodySize(r *http.Request, limit int64) int64 {
-	if r.ContentLength < 0 || r.ContentLength > limit {
-		return limit
-	}
-	return r.ContentLength
-}
-
-// readBody reads a request's body into memory, within its bound and in reasonable time.
-func readBody(w http.ResponseWriter, r *http.Request, route protocol.Route, limit int64) error {
+// readBody reads a request's body into memory, within its bound and in reasonable time. Errors: 503 when too many large
+// ones come in at once.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, route protocol.Route, caller protocol.Caller, limit int64) error {
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
+	within, name := bodyTime, "agent:"+caller.Agent.ID
+	switch {
+	case caller.Operator:
+		name = "operator"
+	case caller.Agent.ID == "":
+		within = anonymousBodyTime
+	}
 	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer has deadlines
-	var body []byte
-	var err error
-	if route.CutBody {
-		if body, err = io.ReadAll(io.LimitReader(r.Body, limit+1)); err == nil {
-			_, err = io.Copy(io.Discard, io.LimitReader(r.Body, drained))
-		}
-	} else {
-		body, err = io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	_ = c.SetReadDeadline(time.Now().Add(within)) // not every writer has deadlines
+	from := r.Body
+	if !route.CutBody {
+		from = http.MaxBytesReader(w, r.Body, limit)
+	}
+	counted := s.bodies.count(name, io.LimitReader(from, limit+1))
+	defer counted.close()
+	body, err := io.ReadAll(counted)
+	if err == nil && route.CutBody {
+		_, err = io.Copy(io.Discard, io.LimitReader(r.Body, drained))
 	}
 	if err == nil {
 		_ = c.SetReadDeadline(time.Time{}) // the next request is not read if this fails
 	}
 	var tooLarge *http.MaxBytesError
+	var full *protocol.Error
 	switch {
+	case errors.As(err, &full):
+		return full
 	case errors.As(err, &tooLarge):
 		return protocol.Errorf(http.StatusUnprocessableEntity, "invalid_field", fmt.Sprintf("the body is larger than %d bytes", limit))
 	case err != nil:

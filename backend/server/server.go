@@ -201,11 +201,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 		if limit == 0 {
 			limit = defaultMaxBody
 		}
-		var free func()
-		if free, err = s.bodies.take(c.Agent.ID, bodySize(r, limit)); err == nil {
-			err = readBody(w, r, route, limit)
-			free()
-		}
+		err = s.readBody(w, r, route, c, limit)
 	}
 	if err == nil {
 		w.Header().Set("Cache-Control", "no-store")

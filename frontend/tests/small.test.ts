@@ -104,7 +104,7 @@ it('says how an item ended that was open before the person', () => {
 
 it('says of a call that nobody waits for it any more', () => {
   const call = {} as never;
-  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('The agent is no longer waiting. Nothing was sent.');
+  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('Withdrawn. The agent is no longer waiting. Nothing was sent.');
   expect(endedWords({ state: 'expired', box: 'done', agent: 'a', call }, 'maria')).toMatch(/the hub said no/);
 });
 

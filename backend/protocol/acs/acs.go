@@ -83,6 +83,7 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	if err != nil {
 		return err
 	}
+	r.Body = http.NoBody // nor does the server keep it while a call waits
 	return protocol.WriteRaw(w, http.StatusOK, b.Answer(r.Context(), body))
 }
 
@@ -115,6 +116,7 @@ func (b *Binding) batch(ctx context.Context, elements [][]byte, at time.Time) []
 	var waits sync.WaitGroup
 	for i, raw := range elements {
 		end := b.begin(ctx, raw, at)
+		elements[i] = nil
 		waits.Go(func() { answers[i] = end() })
 	}
 	waits.Wait()

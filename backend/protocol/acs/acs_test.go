@@ -2,9 +2,11 @@ package acs
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"deskbell/backend/guardian"
+	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
 )
 
@@ -49,6 +51,72 @@ func TestChainVectors(t *testing.T) {
 			t.Errorf("chain hash %s, %v", s.Hash, err)
 		}
 		head = s.Hash
+	}
+}
+
+// callOf is what rules see of a step.
+func callOf(t *testing.T, name, metadata, payload string) inbox.Call {
+	t.Helper()
+	q := &request{}
+	if f := q.read([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + name + `","params":{"request_id":"r","metadata":` + metadata + `,"payload":` + payload + `}}`)); f != nil {
+		t.Fatal(f)
+	}
+	m, found, _ := lookup(name)
+	if !found {
+		t.Fatal(name)
+	}
+	s := &step{request: q, method: m, session: guardian.Session{ID: "s", Platform: "claude-code", Folder: "/session"}}
+	return s.call()
+}
+
+// Rules see where an agent works as it says it, never a part of that.
+func TestTheFolderOfACallIsWhole(t *testing.T) {
+	long := "/w/" + strings.Repeat("a/", 600) + "secret"
+	if got := callOf(t, "steps/preCompact", `{"cwd":"`+long+`"}`, `{}`).Folder; got != long {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := callOf(t, "steps/preCompact", `{}`, `{}`).Folder; got != "/session" {
+		t.Error(got)
+	}
+}
+
+// Nothing that may bear on the act is lost between the wire and the card.
+func TestWhatElseACallSays(t *testing.T) {
+	for _, c := range []struct{ name, payload, arguments, extra string }{
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"}},"raw_command":"ls"}`, `{"command":"ls"}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"}},"raw_command":"rm -rf /"}`, `{"command":"ls"}`, `{"raw_command":"rm -rf /"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"shell"},"arguments":{"command":{"value":["ls","-l"]}},"raw_command":"ls -l"}`, `{"command":["ls","-l"]}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"X"},"arguments":{},"raw_command":"ls"}`, `{}`, `{"raw_command":"ls"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"X"},"arguments":{},"raw_command":""}`, `{}`, ``},
+		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"progressToken":7}}}`, `{"a":1}`, ``},
+		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","_meta":{"root":true},"task":{"ttl":1}}}`, `{}`, `{"_meta":{"root":true},"task":{"ttl":1}}`},
+		{"steps/subagentStart", `{"subagent_session_id":"s","intent_derivation":"fresh","subagent_descriptor":{"agent_name":"a","intent_derivation":"inherit_full"}}`,
+			`{"agent_name":"a","intent_derivation":"fresh","subagent_session_id":"s"}`, `{"intent_derivation":"inherit_full"}`},
+	} {
+		got := callOf(t, c.name, `{}`, c.payload)
+		if string(got.Arguments) != c.arguments || string(got.Extra) != c.extra {
+			t.Errorf("%s: %s and %s", c.payload, got.Arguments, got.Extra)
+		}
+	}
+	got := callOf(t, "steps/toolCallRequest", `{}`, `{"tool":{"name":"X","provider":"p","version":"2"},"arguments":{}}`)
+	if got.Provider != "p" || got.Version != "2" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A step that waits keeps nothing of its request but what its answer needs.
+func TestAStepThatWaitsLetsItsRequestGo(t *testing.T) {
+	large := strings.Repeat("x", 100<<10)
+	q := &request{}
+	if f := q.read([]byte(`{"jsonrpc":"2.0","id":"i","method":"steps/preCompact","params":{"request_id":"r","payload":{"a":"` + large + `"}}}`)); f != nil {
+		t.Fatal(f)
+	}
+	m, _, _ := lookup(q.method)
+	s := &step{request: q, method: m, entry: guardian.Step{Params: q.params}}
+	s.subject.Call = s.call()
+	s.letGo()
+	if s.raw != nil || s.entry.Params != nil || cap(s.params) > 1000 || s.requestID() != "r" || string(s.id) != `"i"` || len(s.subject.Call.Arguments) < len(large) {
+		t.Errorf("%d bytes of params, %q, %s", cap(s.params), s.requestID(), s.id)
 	}
 }
 

@@ -17,7 +17,6 @@ const (
 	maxTitle   = 200
 	maxSummary = 300
 	maxPrompt  = 4000
-	maxFolder  = 1000
 	// recent is how many steps back the card looks.
 	recent = 40
 	// shown is how many of them it shows.
@@ -36,28 +35,94 @@ func (s *step) call() inbox.Call {
 	case s.method.mcp != "":
 		params := wireOf(payload, "params")
 		c.Tool, c.Arguments = member(params, "name"), wireOf(params, "arguments")
+		c.Extra = mcpExtra(params)
 	case s.method.name == "steps/toolCallRequest":
-		c.Tool, c.Arguments = member(wireOf(payload, "tool"), "name"), unwrap(wireOf(payload, "arguments"))
+		tool := wireOf(payload, "tool")
+		c.Tool, c.Arguments = member(tool, "name"), unwrap(wireOf(payload, "arguments"))
+		c.Provider, c.Version = member(tool, "provider"), member(tool, "version")
+		c.Extra = otherCommand(payload, c.Arguments)
 		c.Editable = p.edits(c.Tool)
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
-		c.Arguments = pick(payload, "subagent_descriptor", "subagent_intent", "intent_derivation", "subagent_session_id")
-		if d := wireOf(payload, "subagent_descriptor"); d != nil {
-			c.Arguments = merge(d, pick(payload, "subagent_intent", "intent_derivation", "subagent_session_id"))
-		}
+		// What the step itself says holds, whatever the descriptor says of it.
+		said := pick(payload, "subagent_intent", "intent_derivation", "subagent_session_id")
+		d := wireOf(payload, "subagent_descriptor")
+		c.Arguments, c.Extra = merge(without(d, said), said), pick(d, "subagent_intent", "intent_derivation", "subagent_session_id")
 	default: // skillRegister, skillLoad, preCompact: the payload is what it is about
 		c.Tool, c.Arguments = strings.TrimPrefix(s.method.name, "steps/"), payload
 	}
 	if len(c.Arguments) == 0 {
 		c.Arguments = []byte("{}")
 	}
+	if string(c.Extra) == "{}" {
+		c.Extra = nil
+	}
 	return c
+}
+
+// otherCommand is the raw_command of a call, where it is not the command among its arguments: it cannot be told which of
+// the two the agent runs.
+func otherCommand(payload, arguments []byte) []byte {
+	raw := pick(payload, "raw_command")
+	said, isText := wire.String(wireOf(payload, "raw_command"))
+	if string(raw) == "{}" || isText && said == "" {
+		return nil
+	}
+	for _, name := range []string{"command", "cmd"} {
+		command := wireOf(arguments, name)
+		text, ok := wire.String(command)
+		if words, err := wire.Elements(command); !ok && err == nil {
+			var all []string
+			for _, w := range words {
+				word, _ := wire.String(w)
+				all = append(all, word)
+			}
+			text = strings.Join(all, " ")
+		}
+		if command != nil && isText && text == said {
+			return nil
+		}
+	}
+	return raw
+}
+
+// mcpExtra are the params of tools/call besides the tool and its arguments; the token for progress is for the ways back.
+func mcpExtra(params []byte) []byte {
+	members, err := wire.Members(params)
+	if err != nil {
+		return nil
+	}
+	var extra []wire.Member
+	for _, m := range members {
+		switch m.Name {
+		case "name", "arguments":
+			continue
+		case "_meta":
+			if meta, err := wire.Members(m.Value); err == nil && len(meta) < 2 && (len(meta) == 0 || meta[0].Name == "progressToken") {
+				continue
+			}
+		}
+		extra = append(extra, m)
+	}
+	return wire.Compose(extra)
+}
+
+// without are the members of an object that another one has not.
+func without(object, other []byte) []byte {
+	members, _ := wire.Members(object) // none: there is nothing to leave out
+	var out []wire.Member
+	for _, m := range members {
+		if _, had := wire.Get(other, m.Name); !had {
+			out = append(out, m)
+		}
+	}
+	return wire.Compose(out)
 }
 
 // folder is where the agent works: as this step says, or as its session began.
 func (s *step) folder() string {
 	if cwd := s.claimed("cwd"); cwd != "" {
-		return clip(cwd, maxFolder)
+		return cwd // whole: a rule compares it, and a part of a path is another path
 	}
 	return s.session.Folder
 }

@@ -1,6 +1,7 @@
 package acs
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,13 +20,14 @@ import (
 // ask puts a step before the person. Its card is in the inbox when ask returns; wait returns the answer, whoever gives
 // it: the person, the hub's clock, or the end of whatever kept the request open.
 func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(context.Context) []byte) {
-	b.before(ctx, s, &s.subject.Call)
+	call := s.subject.Call // the card's own
+	b.before(ctx, s, &call)
 	item := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
 		Content: inbox.Content{
-			Project: lastName(s.folder()), Runtime: clip(s.session.Platform, 100), Call: &s.subject.Call, Held: true, PersonOnly: true,
-			Request: &inbox.Request{Mode: inbox.Select, Options: options(s.subject.Call)},
+			Project: lastName(s.folder()), Runtime: clip(s.session.Platform, 100), Call: &call, Held: true, PersonOnly: true,
+			Request: &inbox.Request{Mode: inbox.Select, Options: options(call)},
 		},
 	}
 	// That it waits is recorded before there is a card, so that no card is ever without its judgement.
@@ -44,7 +46,17 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		b.Log.Error("a call could not be put before the person", "protocol", Name, "err", err)
 		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
 	}
-	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, it.ID) }
+	id := it.ID
+	s.letGo()
+	return nil, func(ctx context.Context) []byte { return b.await(ctx, s, id) }
+}
+
+// letGo drops what a step that waits does not need for its answer: hundreds may wait for minutes, and each may be large.
+func (s *step) letGo() {
+	s.raw, s.entry.Params = nil, nil
+	s.id, s.params = bytes.Clone(s.id), pick(s.params, "request_id")
+	c := &s.subject.Call
+	c.Arguments, c.Extra = bytes.Clone(c.Arguments), bytes.Clone(c.Extra)
 }
 
 // options are what the person may answer.
@@ -58,7 +70,7 @@ func options(c inbox.Call) []inbox.Option {
 
 // await returns the answer of a step that waits for the person.
 func (b *Binding) await(ctx context.Context, s *step, item string) []byte {
-	it, err := b.decided(ctx, s.session.Agent, item)
+	it, err := b.decided(ctx, s, item)
 	switch {
 	case err == nil:
 		return b.answered(ctx, s, it)
@@ -66,6 +78,8 @@ func (b *Binding) await(ctx context.Context, s *step, item string) []byte {
 		return b.abandon(ctx, s, item, reasonShutdown, "The hub is closing; nobody can answer this now.")
 	case errors.Is(err, fleet.ErrUnknownToken):
 		return b.abandon(ctx, s, item, reasonRevoked, revoked().Reasoning)
+	case errors.Is(err, errEnded):
+		return b.abandon(ctx, s, item, reasonClosed, sessionEnded)
 	case errors.Is(err, errStopped):
 		return b.abandon(ctx, s, item, reasonStopped, stopped().Reasoning)
 	case ctx.Err() != nil:
@@ -76,9 +90,10 @@ func (b *Binding) await(ctx context.Context, s *step, item string) []byte {
 }
 
 // decided returns a card once it has ended. Errors: whatever ended the wait first: protocol.ErrStopping, that the agent
-// was revoked (fleet.ErrUnknownToken) or stopped, or that it has gone.
-func (b *Binding) decided(ctx context.Context, agent, item string) (inbox.Item, error) {
-	ctx, done := b.waits.begin(ctx, agent)
+// was revoked (fleet.ErrUnknownToken) or stopped, that its session ended, or that it has gone.
+func (b *Binding) decided(ctx context.Context, s *step, item string) (inbox.Item, error) {
+	agent := s.session.Agent
+	ctx, done := b.waits.begin(ctx, agent, s.session.ID)
 	defer done()
 	enrolled, free, err := b.Fleet.WhileEnrolled(ctx, agent)
 	if err != nil {
@@ -91,6 +106,11 @@ func (b *Binding) decided(ctx context.Context, agent, item string) (inbox.Item, 
 		return inbox.Item{}, why(ctx, err)
 	} else if is {
 		return inbox.Item{}, errStopped
+	}
+	if session, err := b.Guardian.Session(ctx, Name, s.session.ID); err != nil {
+		return inbox.Item{}, why(ctx, err)
+	} else if !session.SealedAt.IsZero() { // in between, as above
+		return inbox.Item{}, errEnded
 	}
 	it, err := b.Inbox.Await(ctx, item)
 	return it, why(ctx, err)
@@ -196,8 +216,11 @@ func approval(out *inbox.Outcome) []byte {
 	})}})
 }
 
-// errStopped ends the waits of an agent that the operator stops.
-var errStopped = errors.New("the operator stopped this agent")
+// What ends waits: the operator stops an agent, an agent ends its session.
+var (
+	errStopped = errors.New("the operator stopped this agent")
+	errEnded   = errors.New("the session ended")
+)
 
 // waits are the requests that are held open now, by agent. The zero value is ready.
 type waits struct {
@@ -205,12 +228,15 @@ type waits struct {
 	all map[string]map[*held]struct{}
 }
 
-type held struct{ end context.CancelCauseFunc }
+type held struct {
+	session string
+	end     context.CancelCauseFunc
+}
 
-// begin returns a context that Stop ends, and what gives it free.
-func (w *waits) begin(ctx context.Context, agent string) (context.Context, func()) {
+// begin returns a context that Stop ends, or the end of its session, and what gives it free.
+func (w *waits) begin(ctx context.Context, agent, session string) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	h := &held{end}
+	h := &held{session, end}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
@@ -236,5 +262,16 @@ func (b *Binding) Stop(agent string) {
 	defer b.waits.mu.Unlock()
 	for h := range b.waits.all[agent] {
 		h.end(errStopped)
+	}
+}
+
+// ended refuses what waits in a session that is sealed.
+func (w *waits) ended(agent, session string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for h := range w.all[agent] {
+		if h.session == session {
+			h.end(errEnded)
+		}
 	}
 }

@@ -54,6 +54,9 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 		b.alert(s.request, alertChain, "has another idea of its session's chain than this hub: steps may be missing here")
 		refusal = &decision{Verdict: deny, Codes: []string{reasonChain}, Reasoning: "The agent's chain of steps is not the one this hub has."}
 	}
+	if s.method.seals { // nobody is left to hear of what still waits
+		b.waits.ended(s.session.Agent, s.session.ID)
+	}
 	if s.session.Folder == "" && s.folder() != "" { // most hosts say it with their first step, not in the handshake
 		if err := b.Guardian.SetFolder(ctx, Name, s.session.ID, s.folder()); err != nil {
 			b.Log.Warn("where a session works", "protocol", Name, "err", err) // every call says it again

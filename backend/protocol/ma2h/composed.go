@@ -140,6 +140,9 @@ func composedCall(c inbox.Call) []byte {
 	var m members
 	m.text("tool", c.Tool)
 	m.raw("arguments", c.Arguments)
+	m.text("provider", c.Provider)
+	m.text("version", c.Version)
+	m.raw("extra", c.Extra)
 	m.text("platform", c.Platform)
 	m.text("folder", c.Folder)
 	m.text("session", c.Session)

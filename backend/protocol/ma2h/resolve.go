@@ -39,6 +39,9 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 		return err
 	}
 	if c.Operator { // what an agent says of an edit is ignored like all else that follows from the answer
+		if err := b.onlyKnown(r, raw); err != nil {
+			return err
+		}
 		edited, _ := wire.Get(raw, "edited")
 		if d.Arguments, err = protocol.EditedArguments(edited); err != nil {
 			return err
@@ -63,6 +66,16 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
 		"id": it.ID, "status": string(it.State), "resolution_id": it.Outcome.ID,
 	})
+}
+
+// onlyKnown refuses a member that this hub does not know in an answer to what is no message of MA2H: it was meant to say
+// something, such as what to change of a call. To those of MA2H a later minor may add some (MA2H §10).
+func (b *Binding) onlyKnown(r *http.Request, raw []byte) error {
+	it, err := b.Inbox.Get(r.Context(), r.PathValue("id"))
+	if err != nil || it.Protocol == Name {
+		return nil // what is wrong with the message is said by whoever decides it
+	}
+	return protocol.OnlyKnown(raw, "resolution", "value", "comment", "checklist", "edited")
 }
 
 func (b *Binding) decision(raw []byte) (inbox.Decision, error) {

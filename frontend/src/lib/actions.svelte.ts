@@ -12,7 +12,7 @@ import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
 import { rules } from './rules.svelte';
-import { inSight } from './sight';
+import { inSight, unseen } from './sight';
 import type { Box, Detail, Option } from './types';
 import { isBox, ui, type View } from './ui.svelte';
 import { whyNot, type Scene } from './whynot';
@@ -76,6 +76,7 @@ function leave(from: string | null): void {
 
 /** Goes to the steps of a guarded session; from an item, the way back leads to the item. */
 export function openSession(key: string): void {
+  ui.step = null;
   ui.cameFrom = isBox(ui.view) ? ui.view : null;
   ui.view = 'guardian';
   ui.session = key;
@@ -211,6 +212,7 @@ export function choices(d: Detail): Option[] {
 
 export function choose(d: Detail, option: Option): void {
   if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
+  if (d.call && option.value !== 'deny' && !wasRead(d)) return;
   if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : 'Allowed');
   const name = optionName(option, choices(d));
   void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${name}”`, name);
@@ -226,6 +228,21 @@ function chooseByKey(n: number): void {
   if (!seen(n, option ? `answer “${optionName(option, choices(d))}”` : 'tick it')) return;
   if (option) choose(d, option);
   else if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
+}
+
+/** A call is allowed only after what will run, and what is risky about it, was in sight: else it is brought there, and the next press counts. */
+function wasRead(d: Detail): boolean {
+  const reading = reader.detail?.id === d.id ? document.querySelector('[data-item-pane] [data-reading]') : null;
+  const first = reading && unseen(reading);
+  if (!first) return reading !== null;
+  first.scrollIntoView({ block: 'start' });
+  ui.hint('Read what will run first, then press again.');
+  return false;
+}
+
+/** Asks how long a verdict on a call shall hold. */
+export function askLonger(d: Detail, verdict: 'allow' | 'deny'): void {
+  if (verdict === 'deny' || wasRead(d)) rules.ask(d, verdict);
 }
 
 /** A key means only what the person sees: what is out of sight is brought into it first, and waits for the next press. */
@@ -282,7 +299,8 @@ export function edit(editor: Editor): void {
   if (editor === 'answer' && d?.call) return edit('arguments');
   if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
   const draft = drafts.of(d.id);
-  if (editor === 'decline' && draft.editor === 'decline') return decline(d);
+  if (editor === 'decline' && draft.editor === 'decline' && draft.comment === '' && !draft.typed) return decline(d);
+  if (editor === 'decline' && draft.editor !== 'decline') draft.typed = false;
   draft.grab = true;
   cameTo = document.activeElement?.closest('[data-list]') ? 'list' : 'item';
   if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());
@@ -302,7 +320,7 @@ function allow(): void {
   const d = reader.detail;
   if (!d?.call || !shown()) return;
   if (!reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
-  if (reader.ready && choices(d).some((o) => o.value === 'allow')) rules.ask(d, 'allow');
+  if (reader.ready && choices(d).some((o) => o.value === 'allow')) askLonger(d, 'allow');
 }
 
 function back(): void {
@@ -327,7 +345,13 @@ function back(): void {
     return;
   }
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
-  if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
+  if (ui.view === 'guardian' && ui.session !== null) {
+    if (ui.step === null) return leaveSession();
+    const row = document.querySelector<HTMLElement>(`[data-stop="step-${ui.step}"]`);
+    ui.step = null;
+    (row ?? document.querySelector<HTMLElement>('main.page [role="list"]'))?.focus({ preventScroll: true });
+    return;
+  }
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) { search(''); focusList(); return; }
   if (inbox.agent !== null) onlyAgent(null);

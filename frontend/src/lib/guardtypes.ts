@@ -12,7 +12,8 @@ export type CallPart =
   | { kind: 'text'; name: string; text: Text; left_out?: number }
   | { kind: 'data'; name: string; data: unknown; left_out?: number };
 
-export interface DiffLine { op: ' ' | '+' | '-'; text: Text; old?: number; new?: number }
+/** "…" stands for `same` lines that stay, far from any change: `folded`, where they were sent. */
+export interface DiffLine { op: ' ' | '+' | '-' | '…'; text: Text; old?: number; new?: number; same?: number; folded?: DiffLine[] }
 
 /** An act that an agent asks leave for. All of it is what the agent says of itself. */
 export interface CallView {

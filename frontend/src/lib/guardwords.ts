@@ -1,14 +1,16 @@
 // Words for calls, verdicts, and what the Guardian saw: the same for a thing wherever it stands.
-import { count, plain, span, who } from './format';
-import type { AlertKind, CallView, Chain, GuardAlert, GuardedView, StepView, Verdict } from './guardtypes';
-import type { Detail } from './types';
+import { count, moment, plain, plural, span, who } from './format';
+import type { AlertKind, CallPart, CallView, Chain, DryRun, GuardAlert, GuardedView, StepView, Verdict } from './guardtypes';
+import type { Detail, Text } from './types';
 
 export type Tone = 'done' | 'bad' | 'wait' | 'quiet';
-export type Shown = Verdict | 'modify' | '';
+/** The last two: the agent left before anybody answered, and nobody did in time. The hub said no, and no person did. */
+export type Shown = Verdict | 'modify' | '' | 'withdrawn' | 'expired';
 
 const verdicts: Record<Shown, { word: string; tone: Tone }> = {
   allow: { word: 'allowed', tone: 'done' }, modify: { word: 'allowed, changed', tone: 'done' }, deny: { word: 'denied', tone: 'bad' },
   ask: { word: 'asks you', tone: 'wait' }, '': { word: 'waits for you', tone: 'wait' },
+  withdrawn: { word: 'withdrawn', tone: 'quiet' }, expired: { word: 'expired', tone: 'quiet' },
 };
 export const verdictWord = (v: Shown): string => verdicts[v].word;
 export const verdictTone = (v: Shown): Tone => verdicts[v].tone;
@@ -34,6 +36,13 @@ export function judgeWords(judge: string, operator: string): string {
   if (/agent-revoked/.test(name)) return 'the hub, because you revoked the agent';
   if (/shutting-down/.test(name)) return 'the hub, which was closing';
   return who(judge, operator);
+}
+
+/** How a call ended: what the hub said for nobody is no denial of anybody's. */
+export function ended(verdict: Shown, judge: string | undefined): Shown {
+  const name = judge?.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
+  if (verdict !== 'deny' || name === '') return verdict;
+  return /agent-(gone|disconnected)/.test(name) ? 'withdrawn' : /timeout|expired/.test(name) ? 'expired' : 'deny';
 }
 
 /** Whether a step asked for leave, so that its verdict is worth showing. */
@@ -79,6 +88,21 @@ export function shownVerdict(v: string): Shown {
   return v === 'allow_edited' ? 'modify' : v === '' || v === 'waiting' ? 'ask' : 'deny';
 }
 export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
+
+const partTexts = (p: CallPart): Text[] => [...('text' in p ? [p.text] : []), ...('path' in p ? [p.path] : []), ...('url' in p ? [p.url] : [])];
+/** What is risky about a call, as its card says it. */
+export const callRisks = (c: CallView): string[] => c.parts.flatMap((p) => [
+  ...(p.kind === 'command' ? p.risks : []),
+  ...('outside' in p && p.outside ? [`${p.name}: outside the folder in which the agent works`] : []),
+  ...(partTexts(p).some((t) => t.some((s) => s.m)) ? [`${p.name}: not all of it is what it looks like`] : []),
+]);
+
+/** What a rule matches of the calls that were. */
+export function triedWords(run: Pick<DryRun, 'tried' | 'matched' | 'since' | 'changes'>, now: number): string {
+  if (run.tried === 0) return 'There are no past calls to try it on.';
+  if (run.matched === 0) return `It matches none of the ${plural(run.tried, 'past call')} since ${moment(run.since, now)}.`;
+  return `It matches ${plural(run.matched, 'call')} of the ${count(run.tried)} since ${moment(run.since, now)}${run.changes.length === 0 ? ', and would have changed none' : ''}.`;
+}
 
 /** Alerts of one kind and agent as one, the newest first. */
 export function gathered(alerts: readonly GuardAlert[]): { alert: GuardAlert; times: number }[] {

@@ -8,6 +8,8 @@ const states: Record<State, string> = {
   queued: 'Queued', acknowledged: 'Acknowledged', bounced: 'Bounced',
 };
 
+const verdicts: Record<NonNullable<Row['verdict']>, string> = { allow: 'Allowed', deny: 'Denied', modify: 'Allowed with changes' };
+
 export const boxNames: Record<Box, string> = {
   needs: 'Needs you', waiting: 'Waiting', notices: 'Notices', done: 'Done', archive: 'Archive', fleet: 'Between agents',
 };
@@ -16,13 +18,13 @@ export const priorityWords: Record<Priority, string> = { low: 'low', normal: 'no
 /** Put off by the person until a moment that has not come. */
 export const snoozedNow = (row: Pick<Row, 'state' | 'snoozed_until'>, now: number): boolean => row.state === 'open' && (row.snoozed_until ?? 0) > now;
 
-export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until' | 'ask'>, now = Date.now()): string {
+export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until' | 'ask' | 'verdict'>, now = Date.now()): string {
   if (row.box === 'fleet') {
     if (row.kind === 'notice') return row.state === 'delivered' ? 'Notice, delivered' : `Notice, ${states[row.state].toLowerCase()}`;
     if (row.state === 'open') return row.kind === 'task' ? 'Task for an agent' : 'Question to an agent';
     return trackName(row);
   }
-  if (row.state !== 'open') return states[row.state];
+  if (row.state !== 'open') return trackName(row);
   if (row.box === 'waiting' && snoozedNow(row, now)) return `Snoozed until ${moment(row.snoozed_until ?? 0, now)}`;
   if (row.box === 'waiting') return 'Waiting for somebody else';
   if (row.ask === 'call') return 'A call that waits for your leave';
@@ -31,8 +33,8 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
 
 /** How it ended without the person, who had it open: whatever they were about to send did not go. */
 export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call'>, operator: string): string {
-  if (d.call && d.state === 'cancelled') return 'The agent is no longer waiting. Nothing was sent.';
-  if (d.call && d.state === 'expired') return 'Nobody answered in time; the hub said no. Nothing of yours was sent.';
+  if (d.call && d.state === 'cancelled') return 'Withdrawn. The agent is no longer waiting. Nothing was sent.';
+  if (d.call && d.state === 'expired') return 'Expired. Nobody answered in time; the hub said no. Nothing of yours was sent.';
   const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
   return `${d.outcome?.defaulted ? states.expired : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;
@@ -40,8 +42,8 @@ export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'
 
 export const stateName = (s: State): string => states[s];
 
-/** The same where agents talk among themselves: a notice is delivered rather than a kind. */
-export function trackName(row: Pick<Row, 'state' | 'box'>): string {
-  if (row.box !== 'fleet') return states[row.state];
+/** The same of a row: a call by its verdict, and where agents talk among themselves a notice is delivered rather than a kind. */
+export function trackName(row: Pick<Row, 'state' | 'box' | 'verdict'>): string {
+  if (row.box !== 'fleet') return row.verdict ? verdicts[row.verdict] : states[row.state];
   return row.state === 'delivered' ? 'Delivered' : states[row.state];
 }

@@ -5,6 +5,12 @@ import type { FleetAgent, Session } from './types';
 export interface Recipient { key: string; agent: FleetAgent; session?: Session }
 const MOST = 200;
 
+/** Agents of that name that take no messages, as ACS has no way to bring them one. */
+export const deaf = (agents: readonly FleetAgent[], typed: string): FleetAgent[] => {
+  const { here, away } = arranged(agents.filter((a) => !takesMessages(a)), typed);
+  return [...here, ...away];
+};
+
 /** Every word must occur in the agent's name or in what the session is called. Those that are there come first. */
 export function recipients(agents: readonly FleetAgent[], typed: string): Recipient[] {
   const { here, away } = arranged(agents.filter(takesMessages), typed);

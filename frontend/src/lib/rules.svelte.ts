@@ -1,4 +1,5 @@
 // The operator's rules, in their order, and the sheet in which one is written. Loaded while somebody looks.
+import { tick } from 'svelte';
 import { shared } from './again';
 import { api, Refused } from './api';
 import { desk } from './desk.svelte';
@@ -48,11 +49,13 @@ class Rules {
     const upper = this.rules[step < 0 ? at - 1 : at];
     const lower = this.rules[step < 0 ? at : at + 1];
     if (at < 0 || !upper || !lower || this.busy) return;
+    const held = document.activeElement?.closest(`[data-rule="${CSS.escape(id)}"]`) ? document.activeElement.getAttribute('aria-label') : undefined;
     this.busy = true;
     const problem = await this.attempt(() => api.changeRule(lower.id, bodyOf(lower, upper.id)));
     this.busy = false;
     if (problem) ui.toast(problem, 'bad');
-    else ui.say(`Rule ${this.rules.findIndex((r) => r.id === id) + 1} of ${this.rules.length}`);
+    else if (held !== undefined) void tick().then(() => keepFocus(id, held));
+    if (!problem) ui.say(`Rule ${this.rules.findIndex((r) => r.id === id) + 1} of ${this.rules.length}`);
   }
 
   /** Does one thing to the rules and loads them again; answers with what the hub has against it. */
@@ -82,6 +85,14 @@ class Rules {
     this.doomed = rule;
     ui.overlay = 'revoke';
   }
+}
+
+/** The focus goes with the rule that was moved: to the same button, or to the rule where that can do no more. */
+function keepFocus(id: string, label: string | null): void {
+  const row = document.querySelector(`[data-rule="${CSS.escape(id)}"]`);
+  const same = label === null ? null : row?.querySelector<HTMLElement>(`[aria-label="${CSS.escape(label)}"]:not(:disabled)`);
+  (same ?? row?.querySelector<HTMLElement>('[data-stop]'))?.focus({ preventScroll: true });
+  row?.scrollIntoView({ block: 'nearest' });
 }
 
 /** A rule as it is sent back with another place. */

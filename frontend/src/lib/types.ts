@@ -32,6 +32,8 @@ export interface Row {
   held?: boolean;
   /** An agent asks leave for a call. */
   ask?: 'call';
+  /** What became of a call that was judged. */
+  verdict?: 'allow' | 'deny' | 'modify';
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
   to?: Text;
 }

@@ -19,6 +19,8 @@ class UI {
   /** In the Guardian's view: the session (protocol/id) whose steps are open. Among the rules: the one that was asked for. */
   session = $state<string | null>(null);
   rule = $state<string | null>(null);
+  /** In an open session: the step whose detail is open. */
+  step = $state<number | null>(null);
   /** The list that the page of an agent or a session was opened from, to go back to. */
   cameFrom = $state<Box | null>(null);
   firstRun = $state(false);

@@ -1,5 +1,6 @@
 // Why a command cannot act right now, in words; '' where that goes without saying, null where it can.
 import type { CommandId } from './keys';
+import { moment } from './format';
 import { stateName } from './itemwords';
 import type { Detail, Row } from './types';
 
@@ -12,7 +13,7 @@ export interface Scene {
   selected: boolean;
   /** The item pane is on screen: in a narrow window it may be behind the list. */
   shown: boolean;
-  row: Pick<Row, 'kind' | 'state' | 'box'> | null;
+  row: Pick<Row, 'kind' | 'state' | 'box' | 'ask' | 'expires_at'> | null;
   detail: Detail | null;
   /** Something can still be taken back. */
   held: boolean;
@@ -34,11 +35,12 @@ export function whyNot(id: CommandId, s: Scene): string | null {
     case 'snooze':
       if (!s.selected || !s.row) return nothing(s);
       if (s.row.box === 'fleet') return 'Messages between agents cannot be snoozed: they wait for the other agent.';
+      if (s.row.state === 'open' && s.row.ask === 'call') return `A call cannot be snoozed: it waits${s.row.expires_at ? ` until ${moment(s.row.expires_at, Date.now())}` : ''}.`;
       return s.row.state === 'open' ? null : s.row.kind === 'notice' ? 'A notice waits for nothing: there is nothing to snooze.' : `It is ${over(s.row.state)} already: there is nothing to snooze.`;
     case 'archive':
       if (!s.selected || !s.row) return nothing(s);
       if (s.row.box === 'fleet') return 'Messages between agents are a record: they stay.';
-      return s.row.state === 'open' ? 'It is still open: answer it, or snooze it with z.' : null;
+      return s.row.state === 'open' ? (s.row.ask === 'call' ? 'It is still open: answer it first.' : 'It is still open: answer it, or snooze it with z.') : null;
     case 'mark-all-read': return s.box && s.unread ? null : '';
     case 'new-rule': return s.byKey && !s.rules ? 'Rules are made under Guardian and Rules: g r.' : null;
     case 'rule-up': case 'rule-down': return s.rule ? null : s.rules ? 'Select a rule first: j.' : '';

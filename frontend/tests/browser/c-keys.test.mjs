@@ -148,7 +148,7 @@ test('declining takes two presses, and Escape takes the first back', async ({ ag
   await page.keys('d', 'd');
   await until('the decline', () => status(agent, a), (s) => s === 'declined');
   await page.shown(b);
-  await page.keys('d', 'Enter'); // the confirming button has the focus
+  await page.keys('d', 'Control+Enter'); // the field of the reason has the focus
   await until('the decline', () => status(agent, b), (s) => s === 'declined');
 });
 

@@ -34,6 +34,14 @@ test('a diff says in words what is added and removed', guarded, async ({ page, p
   await page.open(c.id);
   assert.deepEqual(await heard(p, '[data-reading]'), ['1 1 one', '2 removed two', '2 added 2']);
   await page.says('[data-reading] .frame header', /a\.ts\s+1 line added, 1 removed/);
+  const many = Array.from({ length: 30 }, (_, i) => `line ${i + 1}`);
+  const long = await g.call('Edit', { file_path: '/home/maria/src/web-app/b.ts', old_string: many.join('\n'), new_string: many.with(12, 'new').join('\n') });
+  await page.row(long.id).waitFor();
+  await page.open(long.id);
+  const folded = await heard(p, '[data-reading]');
+  assert.deepEqual([folded[0], folded.at(-1), folded.length], ['9 unchanged lines', '14 unchanged lines', 10]);
+  await p.click('[data-reading] table button >> nth=0');
+  assert.deepEqual((await heard(p, '[data-reading]')).slice(0, 3), ['9 unchanged lines', '1 1 line 1', '2 2 line 2']);
 });
 
 test('denying takes d twice, and what is written is what the agent reads', guarded, async ({ page, p, given: g }) => {
@@ -42,6 +50,12 @@ test('denying takes d twice, and what is written is what the agent reads', guard
   await page.open(c.id);
   await page.keys('d');
   await page.says('[data-decision]', /Deny this call\?/);
+  await p.keyboard.type('not done n e '); // letters, not commands
+  assert.equal(await shell(p).inputValue(), 'not done n e ');
+  await shell(p).fill('');
+  await page.keys('d'); // typed into once, it is a field
+  assert.equal(await shell(p).inputValue(), 'd');
+  assert.equal(await state(g.hub, c.id), 'open');
   await shell(p).fill('Ask for a review first.');
   await p.keyboard.press('Enter'); // a new line, and nothing else
   await p.waitForTimeout(150);
@@ -49,6 +63,11 @@ test('denying takes d twice, and what is written is what the agent reads', guard
   await p.keyboard.press('Control+Enter');
   const answer = await c.answer;
   assert.deepEqual([answer.decision, answer.reasoning], ['deny', 'Ask for a review first.']);
+  await page.keys('g', 'd');
+  await page.says(`.row[data-id="${c.id}"]`, /Denied/);
+  assert.equal(await page.row(c.id).locator('.glyph [role="img"]').getAttribute('aria-label'), 'Denied');
+  await page.at('#/agents/acs%2Fclaude-code%2Fclaude-code%3Aweb-app');
+  await page.says('main .state', /^Denied$/);
 });
 
 test('w edits a call: the change is looked at, then sent, and the receipt shows it', guarded, async ({ page, p, given: g }) => {
@@ -115,7 +134,7 @@ test('the agent leaves: the block greys, nothing can be pressed, a late answer g
   const late = await fetch(`${hub.url}/api/items/${c.id}/resolve`, { method: 'POST', headers: { Authorization: `Bearer ${hub.operatorToken}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ resolution: 'answered', value: 'allow' }) });
   assert.equal(late.status, 409);
   await page.at(`#/done/${c.id}`);
-  await page.says('[data-decision]', /The agent is no longer waiting\.\s+It left before anybody answered/);
+  await page.says('[data-decision]', /Withdrawn\.\s+The agent left before anybody answered/);
 });
 
 test('nobody answers: the hub says no in time, and so does the receipt', { before: ({ hub }) => Guarded.start(hub, { platform: 'nat' }), timeout: 40_000 }, async ({ page, given: g }) => {
@@ -144,8 +163,8 @@ test('what an agent writes stays text in every place of a card', guarded, async 
   const c = await g.call(evil, { command: evil, [evil]: evil, url: `https://${evil}`, file_path: evil, data: { [evil]: evil } });
   await page.row(c.id).waitFor();
   await page.open(c.id);
-  await page.keys('w', 'Escape', 'a');
-  await p.waitForSelector('dialog');
+  await page.keys('w', 'Escape');
+  await until('all of it was read', async () => { await page.keys('a'); return p.locator('dialog').count(); });
   await page.keys('3');
   await page.says('dialog', /Tried on past calls/);
   await page.keys('Escape', 'g', 'g');
@@ -158,17 +177,19 @@ test('a key on a call acts only on what is seen, and gives the focus back', { ..
   const c = await g.call('Bash', { command: 'make' });
   await page.row(c.id).waitFor();
   await page.open(c.id);
-  await page.says('[data-decision]', /\d more choices?/);
+  await page.says('[data-item-pane]', /\d more (choices?|below)/);
   await page.keys('3');
   await page.says('.toast', /Press 3 again/);
   await page.keys('w', 'Escape');
   assert.ok(await p.evaluate(() => document.activeElement?.matches('[data-list]')), 'the editor did not give the focus back to the list');
-  await page.keys('d', '1');
+  await page.keys('d');
+  await p.focus('[data-list]');
+  await page.keys('1');
   await page.says('.toast', /not shown/);
   assert.equal(await state(hub, c.id), 'open');
 });
 
-test('the keys of the Guardian say why they cannot act', guarded, async ({ agent, page, p }) => {
+test('the keys of the Guardian say why they cannot act', guarded, async ({ agent, page, p, given: g }) => {
   const id = await agent.ask('No call');
   await page.row(id).waitFor();
   await page.open(id);
@@ -182,4 +203,61 @@ test('the keys of the Guardian say why they cannot act', guarded, async ({ agent
   await p.keyboard.type('allow a call');
   await page.says('dialog', /./);
   assert.equal(await p.locator('dialog [role="option"]:has-text("Allow a call")').count(), 0, 'the palette offers what cannot be done');
+  await page.keys('Escape');
+  const c = await g.call('Bash', { command: 'ls' });
+  await page.keys('g', 'n');
+  await page.open(c.id);
+  await page.keys('z');
+  await page.says('.toast', /A call cannot be snoozed: it waits until \d\d:\d\d/);
+});
+
+const risky = { command: `echo start\n${'# padding and more of it\n'.repeat(2400)}rm -rf ./dist`, description: 'Build it' };
+
+test('a call is allowed only after what will run was in sight', { ...guarded, viewport: { width: 900, height: 600 } }, async ({ hub, page, p, given: g }) => {
+  await g.prompt('Tidy up. '.repeat(40));
+  const c = await g.call('Bash', risky);
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await p.locator('[data-reading]').evaluate((el) => { el.style.maxHeight = '30px'; el.style.minHeight = '30px'; }); // as good as no room
+  await page.says('[data-reading]', /\d more below/);
+  await page.keys('1');
+  await page.says('.toast', /Read what will run first, then press again/);
+  await p.locator('[data-choice]').first().click();
+  await page.keys('a');
+  assert.equal(await p.locator('dialog[open]').count(), 0, 'the menu opens unread');
+  assert.equal(await state(hub, c.id), 'open');
+  await p.locator('[data-reading]').evaluate((el) => { el.style.maxHeight = ''; el.style.minHeight = ''; });
+  await until('it is read', async () => { await page.keys('1'); return state(hub, c.id); }, (s) => s === 'answered');
+});
+
+for (const [width, height] of [[900, 600], [720, 450], [450, 300]]) {
+  test(`at ${width} by ${height} the command and its risk are seen before 1 allows`, { ...guarded, viewport: { width, height } }, async ({ hub, page, p, given: g }) => {
+    const c = await g.call('Bash', risky);
+    await page.row(c.id).waitFor();
+    await page.open(c.id);
+    const inView = (of) => p.locator(of).first().evaluate((el) => { const r = el.getBoundingClientRect(); const at = document.elementFromPoint(r.left + 20, r.top + 12); return at !== null && el.contains(at); });
+    const both = async () => ({ risks: await inView('[data-reading] .risks'), command: await inView('[data-reading] pre') });
+    const seen = { risks: false, command: false };
+    for (let press = 0; press < 8; press++) {
+      if (process.env.DESKBELL_SHOTS) await p.screenshot({ path: `${process.env.DESKBELL_SHOTS}/read-${width}-${press}.png` });
+      const now = await both();
+      seen.risks ||= now.risks;
+      seen.command ||= now.command;
+      await page.keys('1');
+      await p.waitForTimeout(150);
+      if (await state(hub, c.id) !== 'open') break;
+    }
+    assert.equal(await state(hub, c.id), 'answered');
+    assert.deepEqual(seen, { risks: true, command: true });
+  });
+}
+
+test('where no rule can be made it says why, and a guarded agent is no one to write to', guarded, async ({ page, p, given: g }) => {
+  const c = await g.call('Http', Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`header${i}`, `value ${i}`])));
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await until('the menu', async () => { await page.keys('a'); return p.locator('dialog').count(); });
+  await page.says('dialog', /No rule can be made from this call/);
+  await page.keys('Escape', 'n');
+  await page.says('dialog [role="listbox"]', /Guarded agents take no messages/);
 });

@@ -38,7 +38,9 @@ test('no choice is answered while the choices are not shown', async ({ agent, pa
   const id = await agent.ask('Decline?');
   await page.row(id).waitFor();
   await page.open(id);
-  await page.keys('d', '2');
+  await page.keys('d');
+  await page.p.focus('[data-list]');
+  await page.keys('2');
   await page.says('.toast', /not shown/);
   assert.equal(await status(agent, id), 'open');
 });
@@ -54,6 +56,7 @@ test('a long checklist says what is below, and ticks only what can be seen; comp
   await page.says('.toast', /Press 2 again to tick it/);
   await page.says('[data-decision]', /0 of 30 done/);
   await page.keys('2');
+  await page.says(`.row[data-id="${id}"]`, /1\/30/);
   await page.says('[data-decision]', /1 of 30 done/);
 });
 

@@ -37,6 +37,22 @@ test('allowing for longer shows what the rule matches, saves it and answers in o
   assert.equal(next.policy_data.rule.id, rule.id);
 });
 
+test('what is said beside the buttons of a rule is always in sight, and so is what is risky', { ...guarded, viewport: { width: 900, height: 600 } }, async ({ page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'rm -rf ./dist \u200bx' });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.keys('a');
+  await page.keys('3');
+  await page.says('dialog .says', /removes files/);
+  await page.says('dialog .says', /not all of it is what it looks like/);
+  await page.says('dialog [role="note"]', /zero-width space/);
+  await page.says('dialog .now', /It matches 1 call of the 1/);
+  await page.says('dialog .now', /It waits/);
+  assert.ok(await p.locator('dialog .now').evaluate((el) => { const r = el.getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; }), 'the foot is out of sight');
+  c.leave();
+  await page.says('dialog .now', /The agent is no longer waiting/);
+});
+
 test('a rule whose call left meanwhile answers nothing', guarded, async ({ hub, page, p, given: g }) => {
   const c = await g.call('Bash', { command: 'npm test' });
   await page.row(c.id).waitFor();
@@ -46,7 +62,7 @@ test('a rule whose call left meanwhile answers nothing', guarded, async ({ hub, 
   await page.keys('2');
   await page.says('dialog h2', /Deny for this session/);
   c.leave();
-  await page.says('dialog', /no longer waits for you/);
+  await page.says('dialog', /The agent is no longer waiting. Nothing was sent. The call no longer waits for you/);
   assert.ok(await p.isDisabled('dialog button:has-text("Save the rule and deny")'));
   assert.deepEqual(await rules(hub), []);
 });
@@ -88,6 +104,7 @@ test('rules are written, tried, ordered by key, changed and revoked', { ...guard
   assert.deepEqual((await rules(hub)).map((r) => r.match.tool), ['Bash', 'Read']);
   await p.locator('main [aria-label="Move down"]').first().click();
   await until('the order', texts, (t) => /Read/.test(t[0]));
+  await until('the focus', () => p.evaluate(() => document.activeElement.closest('[data-rule]')?.innerText ?? ''), (t) => /Bash/.test(t));
   // Enter on a rule changes it.
   await p.locator('main [data-rule] button.top').first().focus();
   await page.keys('Enter');
@@ -124,10 +141,19 @@ test('the Guardian shows who asks, what came of it, and that the record is whole
   await page.says('.step', /git push[\s\S]*denied[\s\S]*you/);
   await p.locator('.step', { hasText: 'npm test' }).click();
   await page.says('section[aria-label="Step 4"]', /steps\/toolCallRequest/);
+  await page.keys('Escape'); // closes the step, not the session
+  assert.equal(await p.locator('section[aria-label="Step 4"]').count(), 0);
+  await page.says('h1', /claude-code:web-app/);
+  const gone = await g.call('Bash', { command: 'git pull' });
+  gone.leave();
+  await page.says('.step', /git pull[\s\S]*withdrawn[\s\S]*nobody/);
+  await p.locator('.step', { hasText: 'npm test' }).click();
   await p.click('section[aria-label="Step 4"] >> text=a rule');
   await page.says('h1', /Rules/);
   assert.equal(await p.locator('[data-rule].asked').getAttribute('data-rule'), rule.id);
-  await page.keys('g', 'g', 'j', 'Enter');
+  await page.keys('g', 'g');
+  await page.says('main li', /1 allowed\s+1 denied[\s\S]*seen just now(?! ago)/);
+  await page.keys('j', 'Enter');
   await p.locator('.step', { hasText: 'git push' }).click();
   await p.click('text=Show the call');
   await page.says('[data-decision]', /Denied[\s\S]*no/);
