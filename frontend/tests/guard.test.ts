@@ -98,7 +98,7 @@ describe('words', () => {
   it('says how the chain is', () => {
     expect(chainWords({ ok: true, steps: 1200 })).toBe('verified, 1,200 steps');
     expect(chainWords({ ok: true, steps: 1 })).toBe('verified, 1 step');
-    expect(chainWords({ ok: false, steps: 9, broken_at: 4, why: 'the hash of the entry differs' })).toBe('broken at step 4: the hash of the entry differs');
+    expect(chainWords({ ok: false, steps: 9, broken_at: 4, why: 'the hash of the entry differs' })).toBe('Step 4 was changed after it was recorded: the hash of the entry differs');
   });
   it('shows a verdict where leave was asked, and not on every note', () => {
     const step = { what: 'result', verdict: 'allow' } as StepView;

@@ -31,6 +31,18 @@ export function presenceWords(p: Presence, now: number): string {
   return `listened ${ago(p.last_seen, now)}`;
 }
 
+/** A guarded agent listens to nothing: it asks for leave, and waits while it does. */
+export const asksNow = (a: Pick<FleetAgent, 'protocol' | 'open_items'>): boolean => !takesMessages(a) && a.open_items > 0;
+
+/** The presence of an agent: of a guarded one by what it was heard of, and while a call of it is open it is there. */
+export function agentPresence(a: Pick<FleetAgent, 'protocol' | 'open_items' | 'presence'>, now: number): { state: Presence['state']; words: string } {
+  const { state, last_seen } = a.presence;
+  if (takesMessages(a)) return { state, words: presenceWords(a.presence, now) };
+  if (asksNow(a)) return { state: 'online', words: 'asks for leave' };
+  if (!last_seen) return { state, words: 'has never asked' };
+  return { state, words: `${state === 'online' ? 'heard of' : 'last heard of'} ${ago(last_seen, now)}` };
+}
+
 export function endWords(s: Session): string {
   if (s.state === 'expired') return 'lease ran out';
   return s.closed_by_operator ? 'closed by you' : 'closed by itself';
@@ -134,7 +146,7 @@ export function arranged(agents: readonly FleetAgent[], typed: string): Arranged
   const words = typedWords(typed);
   const found = agents.filter((a) => holds(words, a.agent_id) || matching(a, typed).length > 0)
     .sort((a, b) => a.agent_id.localeCompare(b.agent_id));
-  const present = (a: FleetAgent) => a.presence.state === 'online' || liveSessions(a).length > 0;
+  const present = (a: FleetAgent) => asksNow(a) || a.presence.state === 'online' || liveSessions(a).length > 0;
   const alive = found.filter((a) => !a.revoked_at);
   return { here: alive.filter(present), away: alive.filter((a) => !present(a)), revoked: found.filter((a) => a.revoked_at) };
 }

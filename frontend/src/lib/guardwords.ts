@@ -67,7 +67,7 @@ export const alertWords: Record<AlertKind, AlertWords> = {
 /** Whether the record of a session is whole, in words. */
 export function chainWords(c: Chain): string {
   if (c.ok) return `verified, ${count(c.steps)} ${c.steps === 1 ? 'step' : 'steps'}`;
-  return `broken at step ${count(c.broken_at ?? 0)}${c.why ? `: ${c.why}` : ''}`;
+  return `Step ${count(c.broken_at ?? 0)} was changed after it was recorded${c.why ? `: ${c.why}` : ''}`;
 }
 
 /** What was agreed with the agent about waiting. */

@@ -164,6 +164,25 @@ test('the Guardian shows who asks, what came of it, and that the record is whole
   await page.says('[data-decision]', /Denied/);
 });
 
+test('a broken chain says which step, shows it and marks it; a guarded agent asks for leave', guarded, async ({ page, p, given: g }) => {
+  await g.step('steps/sessionStart', {});
+  await g.prompt('Hello.');
+  await g.call('Bash', { command: 'ls' });
+  await p.route('**/api/guardian/acs/**', async (route) => {
+    const response = await route.fetch();
+    const got = await response.json();
+    await route.fulfill({ response, json: got.chain ? { ...got, chain: { ok: false, steps: 2, broken_at: 3, why: 'its hash differs' } } : got });
+  });
+  await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
+  await page.says('main [role="alert"]', /Step 3 was changed after it was recorded: its hash differs/);
+  await p.click('text=Show step 3');
+  await p.waitForSelector('section[aria-label="Step 3"]');
+  assert.equal(await p.locator('.step.broken .n').innerText(), '3');
+  await page.keys('g', 'f');
+  await page.says('main .head', /claude-code:web-app[\s\S]*asks for leave/);
+  assert.equal((await p.locator('main .head', { hasText: 'claude-code' }).innerText()).includes('listened'), false);
+});
+
 test('an exported session can be checked by anybody', guarded, async ({ page, p, given: g }) => {
   await g.step('steps/sessionStart', {});
   await g.prompt('Hello.');
