@@ -42,10 +42,11 @@ describe('the arguments of a call as fields', () => {
 describe('a rule as a form', () => {
   const whole: Match = {
     protocol: 'acs', platform: 'claude-code', agent: 'acs/claude-code/*', folder: '/home/m', session: 's1', tool: 'Bash',
-    arguments: [{ name: 'command', op: 'command', value: 'npm test' }, { name: 'cwd', op: 'within', value: '/home/m' }], hours: { from: '09:00', to: '17:30', days: [1, 5] },
+    arguments: [{ name: 'command', op: 'command', value: 'npm test' }, { name: 'cwd', op: 'within', value: '/home/m' }], provider: 'me', version: '2', only: true,
+    hours: { from: '09:00', to: '17:30', days: [1, 5] },
   };
   it('goes there and back', () => {
-    for (const match of [whole, {}, { tool: 'Read' }, { hours: { from: '22:00', to: '06:00' } }] as Match[]) expect(ruleBody(ruleForm('allow', match)).match).toEqual(match);
+    for (const match of [whole, {}, { only: true }, { tool: 'Read' }, { hours: { from: '22:00', to: '06:00' } }] as Match[]) expect(ruleBody(ruleForm('allow', match)).match).toEqual(match);
     expect(ruleBody(ruleForm('deny', whole, ' no '))).toEqual({ verdict: 'deny', match: whole, reason: 'no' });
   });
   it('is its own: the offer it came from stays as it was', () => {

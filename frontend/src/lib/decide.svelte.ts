@@ -103,7 +103,7 @@ class Decisions {
       if (e.item) {
         reader.take(e.item);
         inbox.patch(e.item);
-        if (e.status === 409) { // the outcome on show says it all, but for a rule that stands all the same
+        if (e.status === 409) { // the outcome on show says it all, but for a rule that was not made
           if (withRule) ui.toast(e.message, 'bad');
           return;
         }

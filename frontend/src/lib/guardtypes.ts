@@ -39,7 +39,9 @@ export type Op = 'is' | 'like' | 'command' | 'within' | 'host';
 export interface MatchArgument { name: string; op: Op; value: string }
 /** Which calls a rule is about: every member that is there must hold. */
 export interface Match {
-  protocol?: string; platform?: string; agent?: string; folder?: string; session?: string; tool?: string;
+  protocol?: string; platform?: string; agent?: string; folder?: string; session?: string; tool?: string; provider?: string; version?: string;
+  /** Of the arguments: these and no others. */
+  only?: boolean;
   arguments?: MatchArgument[];
   hours?: { from: string; to: string; days?: number[] };
 }
@@ -50,7 +52,7 @@ export interface RuleOffer { scope: 'session' | 'always'; verdict: 'allow' | 'de
 export interface RuleBody { verdict: Verdict; match: Match; reason?: string; before?: string }
 
 export interface RuleView {
-  id: string; verdict: Verdict; reason: Text; match: Match; text: string; warnings: string[];
+  id: string; verdict: Verdict; reason: Text; reason_text: string; match: Match; text: string; warnings: string[];
   created_at: number; created_by: string; item?: string; uses: number; last_used?: number; revoked_at?: number; revoked_by?: string;
 }
 

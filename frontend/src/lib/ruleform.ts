@@ -1,9 +1,9 @@
 // A rule as a form in simple words, and back. A field that is empty holds for every call.
 import type { Match, MatchArgument, Op, RuleBody, Verdict } from './guardtypes';
 
-export type Plain = 'protocol' | 'platform' | 'agent' | 'folder' | 'session' | 'tool';
+export type Plain = 'protocol' | 'platform' | 'agent' | 'folder' | 'session' | 'tool' | 'provider' | 'version';
 export interface RuleForm extends Record<Plain, string> {
-  verdict: Verdict; reason: string; arguments: MatchArgument[]; timed: boolean; from: string; to: string; days: number[];
+  verdict: Verdict; reason: string; arguments: MatchArgument[]; only: boolean; timed: boolean; from: string; to: string; days: number[];
 }
 
 /** The plain fields in the order in which they narrow a rule. `any`: what an empty one means. */
@@ -14,6 +14,8 @@ export const plainFields: readonly { key: Plain; label: string; hint: string; an
   { key: 'agent', label: 'Agent', hint: '* is any text', any: 'any agent' },
   { key: 'session', label: 'Session', hint: 'only this one', any: 'any session' },
   { key: 'protocol', label: 'Protocol', hint: 'such as acs', any: 'any protocol' },
+  { key: 'provider', label: 'Whose tool', hint: 'exactly as the agent names it', any: 'whosever tool' },
+  { key: 'version', label: 'Which version', hint: 'exactly as the agent names it', any: 'any version' },
 ];
 
 export const ops: readonly { value: Op; label: string; hint: string }[] = [
@@ -26,9 +28,9 @@ export const ops: readonly { value: Op; label: string; hint: string }[] = [
 export const dayNames = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
 
 export function ruleForm(verdict: Verdict, match: Match, reason = ''): RuleForm {
-  const { protocol = '', platform = '', agent = '', folder = '', session = '', tool = '', hours } = match;
+  const { protocol = '', platform = '', agent = '', folder = '', session = '', tool = '', provider = '', version = '', only = false, hours } = match;
   return {
-    verdict, reason, protocol, platform, agent, folder, session, tool, arguments: (match.arguments ?? []).map((a) => ({ ...a })),
+    verdict, reason, protocol, platform, agent, folder, session, tool, provider, version, only, arguments: (match.arguments ?? []).map((a) => ({ ...a })),
     timed: hours !== undefined, from: hours?.from ?? '09:00', to: hours?.to ?? '18:00', days: [...(hours?.days ?? [])],
   };
 }
@@ -39,6 +41,7 @@ export function ruleBody(form: RuleForm): RuleBody {
   for (const { key } of plainFields) if (form[key].trim() !== '') match[key] = form[key].trim();
   const named = form.arguments.filter((a) => a.name.trim() !== '').map((a) => ({ ...a, name: a.name.trim() }));
   if (named.length > 0) match.arguments = named;
+  if (form.only) match.only = true;
   if (form.timed) match.hours = { from: form.from, to: form.to, ...(form.days.length > 0 && form.days.length < 7 ? { days: [...form.days].sort() } : {}) };
   const reason = form.reason.trim();
   return { verdict: form.verdict, match, ...(reason === '' ? {} : { reason }) };

@@ -97,7 +97,7 @@ function keepFocus(id: string, label: string | null): void {
 
 /** A rule as it is sent back with another place. */
 function bodyOf(r: RuleView, before: string) {
-  const reason = r.reason.map((s) => s.t).join('');
+  const reason = r.reason_text;
   return { verdict: r.verdict, match: r.match, ...(reason === '' ? {} : { reason }), before };
 }
 
