@@ -262,7 +262,8 @@ async function fits({ agent, page, p, given }) {
         if (b.width > 0 && (b.right > innerWidth + 1 || b.left < -1)) out.push(`${e.tagName} ${(e.ariaLabel ?? e.innerText ?? '').slice(0, 30)} at ${Math.round(b.left)}–${Math.round(b.right)} of ${innerWidth}`);
       }
       const block = document.querySelector('[data-decision]')?.getBoundingClientRect();
-      const below = innerHeight <= 480 && [...document.querySelectorAll('[data-item-pane] .whole button')].some((b) => b.checkVisibility()); // a low pane scrolls as one, and says so
+      const pane = document.querySelector('[data-item-pane]');
+      const below = innerHeight <= 480 && pane && getComputedStyle(pane).overflowY === 'auto' && pane.scrollHeight > pane.clientHeight; // a low pane scrolls as one
       if (block && !below && document.querySelector('[data-decision]').checkVisibility() && (block.bottom > innerHeight + 1 || block.height < 20)) out.push(`the decision ends at ${block.bottom} of ${innerHeight}`);
       return out;
     });
