@@ -51,6 +51,7 @@ test('a webhook is set and removed; a bad address is said beside it', { hash: '#
   await field.fill('https://hooks.example.org/deskbell');
   await field.press('Enter');
   await until('the webhook', policy, (x) => x.inbound_webhook === 'https://hooks.example.org/deskbell');
+  await until('the page to know', () => p.getByRole('button', { name: 'Save', exact: true }).last().isDisabled());
   await field.fill('');
   await p.getByRole('button', { name: 'Remove', exact: true }).click();
   await until('it to go', policy, (x) => x.inbound_webhook === null);
