@@ -144,8 +144,8 @@ func (a *app) serve(ctx context.Context, level string) error {
 		if cfg.Open {
 			a.openInbox(ctx, hub.URL(), local(hub))
 		} else {
-			a.say("The inbox is at %s. To open it signed in, run `%s serve --open` in another terminal, or paste the token in %s there.",
-				hub.URL(), os.Args[0], filepath.Join(cfg.Data, backend.TokenFile))
+			a.say("The inbox is at %s. To open it signed in, run `%s serve --open --data %s` in another terminal, or paste the token in %s there.",
+				hub.URL(), os.Args[0], cfg.Data, filepath.Join(cfg.Data, backend.TokenFile))
 		}
 		return <-ended
 	})
@@ -236,7 +236,7 @@ func (a *app) openRunning(ctx context.Context, cfg config.Config, url string) {
 		return
 	}
 	if a.openInbox(ctx, url, a.dial(cfg, url, token)) {
-		a.say("Opened the inbox of the hub that runs already.")
+		a.say("A hub runs already: the browser was asked to open its inbox, %s.", url)
 	}
 }
 
