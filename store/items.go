@@ -18,7 +18,7 @@ var _ inbox.Store = (*Store)(nil)
 const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, items.state, items.agent, items.title, items.priority,
 	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.bulk, items.original,
 	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
-	items.archived, items.snoozed_until, items.pending`
+	items.archived, items.snoozed_until, items.pending, items.progress`
 
 // briefColumns is the same without what a row of a list does not show: body, context, the original and the reply.
 var briefColumns = strings.NewReplacer("items.bulk", "NULL AS bulk", "items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
@@ -31,12 +31,12 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	var (
 		kind, state, track                            string
 		content                                       []byte
-		outcome, trackDetail, mailbox, pending, large sql.NullString
+		outcome, trackDetail, mailbox, pending, large, progress sql.NullString
 		received, expires, changed, snoozed, priority int64
 	)
 	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
 		&received, &expires, &changed, &content, &large, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
-		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending)
+		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending, &progress)
 	if err != nil {
 		return it, 0, err
 	}
@@ -46,7 +46,7 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{content, &it.Content}, {[]byte(large.String), &b}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}} {
+	}{{content, &it.Content}, {[]byte(large.String), &b}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}, {[]byte(progress.String), &it.Progress}} {
 		if len(part.text) == 0 {
 			continue
 		}
@@ -267,13 +267,17 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 	if err != nil {
 		return it, err
 	}
+	progress, err := jsonOrNull(it.Progress, it.Progress != nil)
+	if err != nil {
+		return it, err
+	}
 	if dueAt(before) > 0 {
 		t.dueMoved = true
 	}
 	if err := t.exec(`UPDATE items SET rev=?, state=?, box=?, for_operator=?, ended_at=?, changed_at=?, due_at=?, outcome=?, response=?,
-			track=?, track_detail=?, mailbox=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=? WHERE n=?`,
+			track=?, track_detail=?, mailbox=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=?, progress=? WHERE n=?`,
 		it.Rev, string(it.State), it.Box(), it.ForOperator, endedAt(it), ms(it.ChangedAt), t.due(dueAt(it)), outcome, it.Response,
-		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
+		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, progress, n); err != nil {
 		return it, err
 	}
 	for _, e := range append(slices.Clone(ch.Earlier), ch.Entry) {
