@@ -26,7 +26,7 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 // judgeWaiting answers the calls that wait and that a rule decides now; who allows something for a session does not want
 // to be asked about the four like it that wait already.
 func (h *Hub) judgeWaiting(ctx context.Context, except string) {
-	ids, err := h.store.HeldItems(ctx)
+	ids, err := h.store.OpenCalls(ctx)
 	if err != nil {
 		h.log.Error("calls that wait", "err", err)
 		return

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"backend/mailbox":   {"backend/inbox", "backend/fleet"},
 	"backend/gate":      {"backend/inbox", "backend/fleet", "backend/signing", "backend/wire"},
 	"backend/guardian":  {"backend/gate", "backend/signing", "backend/wire"},
-	"backend/crew":      {"backend/inbox"},
+	"backend/crew":      {"backend/inbox", "backend/fleet"},
 	"backend/supervise": {},
 	"store":             {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/crew"},
 	"backend/protocol":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/wire"},

@@ -14,9 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/supervise"
 )
 
 func TestMain(m *testing.M) {
+	supervise.Main()
 	if code, isChild := child(); isChild {
 		exit(code)
 	}

@@ -155,6 +155,11 @@ func (t *tx) PutWork(w crew.Work) (_ crew.Work, err error) {
 	return w, err
 }
 
+// Work implements crew.Tx.
+func (t *tx) Work(n int64) (crew.Work, error) {
+	return scanWork(t.row(`SELECT `+workColumns+` FROM work WHERE n = ?`, n))
+}
+
 // CloseWork implements crew.Tx.
 func (t *tx) CloseWork(n int64) error { return t.exec(`UPDATE work SET open = 0 WHERE n = ?`, n) }
 
@@ -241,7 +246,7 @@ func (c Crew) AgentOfPeer(ctx context.Context, peer string) (crew.Agent, error) 
 // Statuses implements crew.Store.
 func (c Crew) Statuses(ctx context.Context, principal string) ([]crew.Status, error) {
 	rows, err := c.s.query(ctx, `SELECT `+crewColumns+`, (SELECT count(*) FROM queue WHERE queue.agent = crew.id),
-		(SELECT count(*) FROM work WHERE addressee = crew.id AND kind = 'task' AND open = 1) FROM crew WHERE principal = ? ORDER BY n`, principal)
+		(SELECT count(*) FROM work WHERE addressee = crew.id AND kind = 'task' AND open = 1) FROM crew WHERE ?1 = '' OR principal = ?1 ORDER BY n`, principal)
 	return all(rows, err, func(row scanner) (st crew.Status, err error) {
 		st.Agent, err = scanCrew(withExtra{row, []any{&st.Queued, &st.Open}})
 		return st, err

@@ -29,10 +29,10 @@ type scanner interface{ Scan(...any) error }
 // scanItem reads itemColumns. The row number comes beside the item: only the store's own tables refer to it.
 func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	var (
-		kind, state, track                            string
-		content                                       []byte
+		kind, state, track                                      string
+		content                                                 []byte
 		outcome, trackDetail, mailbox, pending, large, progress sql.NullString
-		received, expires, changed, snoozed, priority int64
+		received, expires, changed, snoozed, priority           int64
 	)
 	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
 		&received, &expires, &changed, &content, &large, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
@@ -331,9 +331,18 @@ func (s *Store) HeldItems(ctx context.Context) ([]string, error) {
 	return texts(rows)
 }
 
+// OpenCalls returns the ids of the open items that ask leave for a call.
+func (s *Store) OpenCalls(ctx context.Context) ([]string, error) {
+	rows, err := s.query(ctx, `SELECT id FROM items WHERE state = 'open' AND json_extract(content, '$.call') IS NOT NULL ORDER BY n`)
+	if err != nil {
+		return nil, err
+	}
+	return texts(rows)
+}
+
 // WaitingCalls is how many open calls wait for the person.
 func (s *Store) WaitingCalls(ctx context.Context) (n int, err error) {
-	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND json_extract(content, '$.held') = 1 AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)
+	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)
 	if err != nil {
 		return 0, err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -133,6 +134,8 @@ type Tx interface {
 	DequeueWork(agent string) ([]Delivery, error)
 
 	PutWork(w Work) (Work, error)
+	// Work returns work by its number; ErrNoWork.
+	Work(n int64) (Work, error)
 	CloseWork(n int64) error
 	// OpenGate says that gated work was let through.
 	OpenGate(n int64) error
@@ -151,6 +154,11 @@ type Tx interface {
 	Share(s Shared) (Shared, error)
 	// Unshare forgets what an agent shared for its session.
 	Unshare(agent string) error
+
+	// Agent returns an agent as the fleet knows it; fleet.ErrUnknownAgent.
+	Agent(id string) (fleet.Agent, error)
+	// Stopped says whether the operator stopped an agent until further notice.
+	Stopped(agent string) (bool, error)
 
 	Insert(n inbox.New) (it inbox.Item, digest []byte, fresh bool, err error)
 	Item(id string) (inbox.Item, error)
@@ -171,7 +179,7 @@ type Store interface {
 	Agent(ctx context.Context, id string) (Agent, error)
 	// AgentOfPeer returns the agent that the fleet knows as peer; ErrUnknownAgent.
 	AgentOfPeer(ctx context.Context, peer string) (Agent, error)
-	// Statuses returns a principal's agents with what waits for each, oldest first.
+	// Statuses returns a principal's agents ("" is everyone's) with what waits for each, oldest first.
 	Statuses(ctx context.Context, principal string) ([]Status, error)
 	// Waiting returns what waits for a principal after a place in the order, at most limit, first in first. agents says
 	// for which of its agents; nil is all.
@@ -206,15 +214,23 @@ func Below(all []Agent, id string) []string {
 	return found
 }
 
-// Kin returns the agents of one tree next to a: its parent, its siblings and its children. Whoever has no parent has no
-// siblings.
+// above is the agent above a: its parent, or its principal's own where it was made without one; empty for that one.
+func above(a Agent) string {
+	if a.Parent == "" && a.Role != RoleSelf {
+		return a.Principal
+	}
+	return a.Parent
+}
+
+// Kin returns the agents of one tree next to a: its parent, its siblings and its children. What was made without a parent
+// stands below its principal's own agent.
 func Kin(all []Agent, a Agent) []Agent {
 	var kin []Agent
 	for _, other := range all {
 		if other.ID == a.ID {
 			continue
 		}
-		if other.ID == a.Parent || other.Parent == a.ID || (a.Parent != "" && other.Parent == a.Parent) {
+		if other.ID == above(a) || above(other) == a.ID || (above(a) != "" && above(other) == above(a)) {
 			kin = append(kin, other)
 		}
 	}

@@ -42,7 +42,15 @@ type row struct {
 	Held         bool            `json:"held"`                 // its agent keeps a request open for the answer
 	Ask          string          `json:"ask,omitempty"`        // "call": it asks leave for one
 	// To is set on a message between agents.
-	To []render.Span `json:"to,omitempty"`
+	To       []render.Span `json:"to,omitempty"`
+	Progress *progressView `json:"progress,omitempty"`
+}
+
+// progressView is how far work is, as whoever does it last told.
+type progressView struct {
+	Part float64       `json:"part"` // 0 to 1
+	Note []render.Span `json:"note,omitempty"`
+	At   int64         `json:"at"`
 }
 
 type checklistCount struct {
@@ -215,6 +223,10 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	}
 	if it.Content.To != "" {
 		r.To = render.Visible(it.Content.To)
+	}
+	if p := it.Progress; p != nil {
+		note, _ := render.Cut(p.Note, 300)
+		r.Progress = &progressView{Part: p.Part, Note: spansOrNone(note), At: ms(p.At)}
 	}
 	if it.Content.Project != "" {
 		r.Project = render.Visible(it.Content.Project)

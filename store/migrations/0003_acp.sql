@@ -1,6 +1,9 @@
 -- How far a piece of work is that an agent does for another.
 ALTER TABLE items ADD COLUMN progress TEXT;
 
+-- Calls that wait for the person, whether or not a request is held open for them.
+CREATE INDEX items_call ON items (n) WHERE state = 'open' AND json_extract(content, '$.call') IS NOT NULL;
+
 -- The agents that principals run.
 CREATE TABLE crew (
   n          INTEGER PRIMARY KEY,

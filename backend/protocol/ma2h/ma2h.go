@@ -62,8 +62,8 @@ type Config struct {
 // Binding answers MA2H. It is safe for concurrent use.
 type Binding struct {
 	Config
-	budgets    budgets // of all messages
-	interAgent budgets // of messages between agents, besides
+	budgets    protocol.Budgets // of all messages
+	interAgent protocol.Budgets // of messages between agents, besides
 }
 
 var (
@@ -106,8 +106,8 @@ func (b *Binding) Routes() []protocol.Route {
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
 // allow takes a message of that many bytes from an agent's budget (MA2H §8.6).
-func (b *Binding) allow(of *budgets, agent string, size int) error {
-	if retry := of.take(agent, inbox.Room(size), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
+func (b *Binding) allow(of *protocol.Budgets, agent string, size int) error {
+	if retry := of.Take(agent, inbox.Room(size), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 			Message: "too many messages in a minute", RetryAfter: retry}
 	}
