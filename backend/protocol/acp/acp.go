@@ -102,7 +102,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	if err != nil {
 		return err
 	}
-	who, err := b.enter(r.Context(), c)
+	who, err := b.Enter(r.Context(), c)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // socket answers GET /acp: one message a frame, both ways.
 func (b *Binding) socket(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	who, err := b.enter(r.Context(), c)
+	who, err := b.Enter(r.Context(), c)
 	if err != nil {
 		return err
 	}

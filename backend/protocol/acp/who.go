@@ -20,9 +20,9 @@ type Who struct {
 	link      *link // the socket that the caller speaks on; nil: none
 }
 
-// enter finds out who calls, and enrols a principal that calls for the first time.
+// Enter finds out who calls, and enrols a principal that calls for the first time.
 // Errors: what the caller is told with an HTTP status.
-func (b *Binding) enter(ctx context.Context, c protocol.Caller) (Who, error) {
+func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 	switch {
 	case c.Operator:
 		return Who{operator: true}, nil
