@@ -5,7 +5,7 @@ import type { Detail, HistoryEntry, Text } from './types';
 export interface HistoryWords { word: string; by: string; note?: Text }
 
 const known: Record<string, string> = {
-  'delivered-to-agent': 'Collected', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped',
+  'delivered-to-agent': 'Collected', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped', progress: 'Progress',
 };
 
 export function historyWords(h: HistoryEntry, item: Pick<Detail, 'box'>, operator: string): HistoryWords {
