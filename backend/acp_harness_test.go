@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"deskbell/backend/gate"
 	"deskbell/schemas"
 )
 
@@ -84,8 +85,10 @@ type pending struct {
 	Message json.RawMessage `json:"message"`
 }
 
-func (p pending) get(path ...string) string { return field(p.Message, append([]string{"params"}, path...)...) }
-func (p pending) method() string            { return field(p.Message, "method") }
+func (p pending) get(path ...string) string {
+	return field(p.Message, append([]string{"params"}, path...)...)
+}
+func (p pending) method() string { return field(p.Message, "method") }
 
 // beat is a heartbeat that acknowledges ids and returns what waits.
 func (c *client) beat(acks ...string) []pending {
@@ -201,6 +204,14 @@ func (w *acpWire) ask(method string, params any) (answer []byte, before [][]byte
 			return frame, before
 		}
 		before = append(before, frame)
+	}
+}
+
+// collectJudges writes down, by tool, how calls were judged and by whom.
+func collectJudges(into map[string]string) func(gate.Judgement) bool {
+	return func(j gate.Judgement) bool {
+		into[j.Call.Tool] = string(j.Verdict) + " " + j.Judge
+		return true
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,9 @@ import (
 
 func TestMain(m *testing.M) {
 	supervise.Main()
+	if os.Getenv(websocatChild) != "" {
+		exit(websocat(os.Args[1:]))
+	}
 	if code, isChild := child(); isChild {
 		exit(code)
 	}
