@@ -235,10 +235,7 @@ func TestACPSurvivesKill(t *testing.T) {
 	wantGone(t, all, "the hub was killed")
 	m.start()
 	alive()
-	var got []pending
-	for _, p := range other.beat() {
-		got = append(got, p)
-	}
+	got := other.beat()
 	for n, p := range got {
 		if p.get("payload", "n") != fmt.Sprint(n) {
 			t.Errorf("at %d: %s", n, p.Message)

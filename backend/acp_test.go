@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Two agents of two principals and the person: a task, its progress, a question on the way, a tool, the result.
@@ -55,6 +56,8 @@ func TestACPTwoAgentsAndAPerson(t *testing.T) {
 		}
 	}
 
+	eventually(t, "how the answer travelled is known", func() bool { return h.item(q.get("id")).Track.State == "acknowledged" })
+
 	// The result ends it.
 	hand.ok("task.result", msg{"agentId": worker, "correlationId": "c-1", "output": msg{"commit": "abc"}, "metrics": msg{"files": 3}})
 	if got := live.next(); field(got, "method") != "task.result" || field(got, "params", "output", "commit") != "abc" {
@@ -63,6 +66,8 @@ func TestACPTwoAgentsAndAPerson(t *testing.T) {
 	if it := h.item(item); it.State != "completed" || it.Outcome.Actor != "agent:acp/"+worker {
 		t.Errorf("the task ended as %s by %+v", it.State, it.Outcome)
 	}
+	live.send("heartbeat", msg{})
+	eventually(t, "the boss has the result", func() bool { return h.item(item).Track.State == "acknowledged" })
 	hand.refused(-32008, "task.result", msg{"agentId": worker, "correlationId": "c-1"})
 	hand.refused(-32008, "task.progress", msg{"agentId": worker, "correlationId": "c-1"})
 	agents := op.call("GET", "/v1/agents", nil).want(200)
@@ -167,4 +172,31 @@ func TestACPIdentity(t *testing.T) {
 	// The list of who may write to an agent holds here too.
 	h.operator().call("PUT", "/v1/agents/b/policy", msg{"allowed_senders": []string{"other"}}).want(200)
 	a.refused(-32002, "message.send", msg{"from": "a", "to": theirs, "type": "signal", "payload": msg{}})
+}
+
+// What is over and old is forgotten, and what is not stays.
+func TestACPRetention(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withClock(c))
+	bot, other := h.agent("bot"), h.agent("other")
+	worker := other.spawn("worker")
+	old := bot.ok("message.send", msg{"from": "bot", "to": worker, "type": "signal", "payload": msg{}, "correlationId": "c"}).get("messageId")
+	open := bot.ok("task.submit", msg{"agentId": "human", "prompt": "p", "correlationId": "t"}).get("messageId")
+	c.move(31 * 24 * time.Hour)
+	fresh := bot.ok("message.send", msg{"from": "bot", "to": worker, "type": "signal", "payload": msg{"n": 1}}).get("messageId")
+	if err := h.hub.store.Crew().Purge(t.Context(), c.now().Add(-30*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	h.operator().call("GET", "/v1/messages/"+old, nil).want(http.StatusGone)
+	h.operator().call("GET", "/v1/messages/"+fresh, nil).want(200)
+	if got := other.one("message.send"); got.get("payload", "n") != "1" {
+		t.Errorf("what waits: %s", got.Message)
+	}
+	if again := bot.ok("message.send", msg{"from": "bot", "to": worker, "type": "signal", "payload": msg{}, "correlationId": "c"}).get("messageId"); again == old {
+		t.Error("a correlation is remembered beyond its retention")
+	}
+	h.operator().answer(open, msg{"resolution": "answered", "value": msg{"answer": "late"}}).want(200)
+	if got := bot.one("task.result"); got.get("output") != "late" {
+		t.Errorf("a task that was open all the time: %s", got.Message)
+	}
 }

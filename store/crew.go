@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deskbell/backend/crew"
+	"deskbell/backend/inbox"
 )
 
 // Crew is the store's side of a crew: a type of its own, because agents are also the fleet's word.
@@ -288,6 +289,15 @@ func (c Crew) Shares(ctx context.Context, agent string) ([]crew.Shared, error) {
 
 // Purge implements crew.Store.
 func (c Crew) Purge(ctx context.Context, before time.Time) error {
+	for {
+		n, err := c.purgeNotices(ctx, before)
+		if err != nil {
+			return err
+		}
+		if n < purgeAtOnce {
+			break
+		}
+	}
 	for _, q := range []string{
 		`DELETE FROM answered WHERE at < ?`,
 		`DELETE FROM work WHERE at < ? AND (open = 0 OR item NOT IN (SELECT id FROM items WHERE state = 'open'))`,
@@ -299,4 +309,27 @@ func (c Crew) Purge(ctx context.Context, before time.Time) error {
 		}
 	}
 	return nil
+}
+
+// purgeNotices forgets some of what agents said to each other, and says how much.
+func (c Crew) purgeNotices(ctx context.Context, before time.Time) (n int, err error) {
+	err = c.s.do(ctx, func(t *tx) error {
+		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE box = 'fleet' AND kind = 'notice' AND protocol = 'acp' AND received_at < ? LIMIT ?`, ms(before), purgeAtOnce)
+		type found struct {
+			n  int64
+			it inbox.Item
+		}
+		old, err := all(rows, err, func(row scanner) (f found, err error) { f.it, f.n, err = scanItem(row); return f, err })
+		if err != nil {
+			return err
+		}
+		for _, f := range old {
+			if err := t.remove(f.n, f.it, before); err != nil {
+				return err
+			}
+		}
+		n = len(old)
+		return nil
+	})
+	return n, err
 }

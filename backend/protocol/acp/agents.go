@@ -221,7 +221,7 @@ func (t *turn) failWork(a crew.Agent, reason string) error {
 		return err
 	}
 	for _, d := range undelivered {
-		if err := t.move(d.Item, inbox.Bounced); err != nil {
+		if err := t.move(d, inbox.Bounced); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (t *turn) fail(w crew.Work, reason string) error {
 			return err
 		}
 	}
-	return t.forward(w, method, n)
+	return t.forward(w, w.Item, method, n)
 }
 
 // failure is what the submitter of work is told that will not be done.

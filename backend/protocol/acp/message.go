@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"deskbell/backend/crew"
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/wire"
@@ -130,17 +131,24 @@ func (t *turn) tellEveryone(q *request, from crew.Agent, kind string) (inbox.Ite
 	return t.insert(it, from.Peer)
 }
 
-// move carries how far a delivery got to the item that shows it. No item, or one that is kept no more, is nothing.
-func (t *turn) move(item string, to inbox.State) error {
-	if item == "" {
+// move carries how far a delivery got to the item that it belongs to: as the item's answer, or as what one agent said to
+// another. No item, or one that is kept no more, is nothing.
+func (t *turn) move(d crew.Delivery, to inbox.State) error {
+	if d.Item == "" {
 		return nil
 	}
-	it, err := t.Item(item)
-	if errors.Is(err, inbox.ErrNotFound) || (err == nil && it.Mailbox == nil) {
+	it, err := t.Item(d.Item)
+	if errors.Is(err, inbox.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if it.Outcome != nil && (it.Content.Call != nil || it.Agent == fleet.PeerID(Name, d.Agent)) {
+		return t.collected(it, to)
+	}
+	if it.Mailbox == nil {
+		return nil
 	}
 	before, m := it, *it.Mailbox
 	switch to {
@@ -160,6 +168,21 @@ func (t *turn) move(item string, to inbox.State) error {
 		it.State = to
 	}
 	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: "system:mailbox", Action: string(to)}}, nil)
+}
+
+// collected stamps the track of an item's answer.
+func (t *turn) collected(it inbox.Item, to inbox.State) error {
+	if ch, ok := it.Deliver(t.now); ok && to != inbox.Bounced {
+		ch.Item.ChangedAt = t.now
+		if err := t.put(it, ch, nil); err != nil {
+			return err
+		}
+		it = ch.Item
+	}
+	if ch, ok := it.Acknowledge("", t.now); ok && to == inbox.Acknowledged {
+		return t.put(it, ch, nil)
+	}
+	return nil
 }
 
 // share answers context.share: it is kept under its key, and the agents next to the sharing one are told.

@@ -50,6 +50,11 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		switch {
 		case err != nil:
 			return nil, err
+		}
+		if err := b.Inbox.Delivered(context.WithoutCancel(ctx), it.ID); err != nil {
+			return nil, err
+		}
+		switch {
 		case ended.State == inbox.Expired:
 			return nil, faultf(expired, "nobody said in time whether it may start")
 		case !allows(ended):

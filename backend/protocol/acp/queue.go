@@ -153,7 +153,7 @@ func (b *Binding) handed(ctx context.Context, principal string, list []crew.Deli
 			return err
 		}
 		for _, d := range first {
-			if err := t.move(d.Item, inbox.Delivered); err != nil {
+			if err := t.move(d, inbox.Delivered); err != nil {
 				return err
 			}
 		}
@@ -174,7 +174,7 @@ func (b *Binding) acknowledge(ctx context.Context, principal string, acks []stri
 			return err
 		}
 		for _, d := range had {
-			if err := t.move(d.Item, inbox.Acknowledged); err != nil {
+			if err := t.move(d, inbox.Acknowledged); err != nil {
 				return err
 			}
 			if d.Directive == "" {

@@ -93,7 +93,7 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 			if err := t.CloseWork(w.N); err != nil {
 				return err
 			}
-			return t.forward(w, member(it.Response, "method"), it.Response)
+			return t.forward(w, w.Item, member(it.Response, "method"), it.Response)
 		}
 		to, err := t.CrewAgent(w.Addressee)
 		if err == nil && to.State != crew.Running {
@@ -105,7 +105,7 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 		if err := t.OpenGate(w.N); err != nil {
 			return err
 		}
-		_, err = t.queue(to, w.Submitter, "tool.invoke", "", it.Response)
+		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, it.Response)
 		return err
 	})
 }

@@ -137,7 +137,7 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err := t.progress(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
 			return err
 		}
-		return t.forward(w, "task.progress", note("task.progress", pick(q.params, "agentId", "correlationId", "chunk", "progress")...))
+		return t.forward(w, "", "task.progress", note("task.progress", pick(q.params, "agentId", "correlationId", "chunk", "progress")...))
 	})
 	if err != nil {
 		return outcome{}, err
@@ -195,7 +195,7 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		if err != nil && !errors.Is(err, inbox.ErrNotFound) {
 			return err
 		}
-		return t.forward(w, "task.result", n)
+		return t.forward(w, w.Item, "task.result", n)
 	})
 	if err != nil {
 		return outcome{}, err

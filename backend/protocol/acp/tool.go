@@ -124,7 +124,7 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 			return "", "", err
 		}
 		method, n := failure(w, text)
-		return denied, "", t.forward(w, method, n)
+		return denied, "", t.forward(w, "", method, n)
 	}
 	it := t.between(q, from, to, ask.correlation)
 	it.Title = toolTitle(w.Tool, q.value("input"))
@@ -177,7 +177,7 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 			return err
 		}
 		m := append(pick(q.params, "agentId", "tool", "output", "error"), str("correlationId", w.Correlation))
-		return t.forward(w, "tool.result", note("tool.result", m...))
+		return t.forward(w, "", "tool.result", note("tool.result", m...))
 	})
 	if err != nil {
 		return outcome{}, err

@@ -63,14 +63,15 @@ func (t *turn) queue(to crew.Agent, sender, method, item string, note []byte) (l
 		ID: id, Principal: to.Principal, Agent: to.ID, Sender: sender, Method: method, Item: item, At: t.now, Message: withID(note, id)})
 }
 
-// forward puts an answer on its way to who submitted the work. One that is gone is not told.
-func (t *turn) forward(w crew.Work, method string, note []byte) error {
+// forward puts something about work on its way to who submitted it. One that is gone is not told. item is what it answers;
+// empty: nothing, it only tells.
+func (t *turn) forward(w crew.Work, item, method string, note []byte) error {
 	to, err := t.CrewAgent(w.Submitter)
 	if errors.Is(err, crew.ErrUnknownAgent) {
 		return nil
 	}
 	if err == nil {
-		_, err = t.queue(to, w.Addressee, method, "", note)
+		_, err = t.queue(to, w.Addressee, method, item, note)
 	}
 	return err
 }
