@@ -33,10 +33,10 @@ type Conn struct {
 	end    context.CancelCauseFunc
 }
 
-// outgoing is a frame on its way out, and who is told when it was written; nil: nobody.
+// outgoing is a frame on its way out, and who is told when its write begins and when it is done; nil: nobody.
 type outgoing struct {
-	frame []byte
-	wrote func()
+	frame         []byte
+	begins, wrote func()
 }
 
 // ErrSlow: the peer reads too slowly for what it asked for.
@@ -92,11 +92,12 @@ func (c *Conn) Send(frame []byte) bool {
 	}
 }
 
-// Deliver is Send for whoever can wait until there is room in the queue. wrote is called when the frame was handed to the
-// network; it must not wait. false: the socket or ctx ended first, and it may or may not be tried.
-func (c *Conn) Deliver(ctx context.Context, frame []byte, wrote func()) bool {
+// Deliver is Send for whoever can wait until there is room in the queue. begins is called before the frame is handed to the
+// network, and wrote after it was: what the peer says because of it may be read between the two. Neither may wait. false:
+// the socket or ctx ended first, and it may or may not be tried.
+func (c *Conn) Deliver(ctx context.Context, frame []byte, begins, wrote func()) bool {
 	select {
-	case c.out <- outgoing{frame, wrote}:
+	case c.out <- outgoing{frame, begins, wrote}:
 		return true
 	case <-c.closed.Done():
 	case <-ctx.Done():
@@ -205,6 +206,9 @@ func (c *Conn) finish() {
 func (c *Conn) send(ctx context.Context, o outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.WriteTime)
 	defer cancel()
+	if o.begins != nil {
+		o.begins()
+	}
 	err := c.ws.Write(ctx, websocket.MessageText, o.frame)
 	if err == nil && o.wrote != nil {
 		o.wrote()

@@ -181,11 +181,11 @@ func TestASilentPeerIsLetGo(t *testing.T) {
 // What is delivered goes out in order with everything else, and whoever asked is told when it was written, in that order.
 func TestDeliverTellsWhenItWasWritten(t *testing.T) {
 	const frames = 50
-	wrote := make(chan int, frames)
+	begun, wrote := make(chan int, frames), make(chan int, frames)
 	url, ends := serve(t, t.Context(), Options{Queue: 4}, func(c *Conn, _ []byte) error {
 		go func() {
 			for i := range frames { // more than there is room for: it waits
-				if !c.Deliver(context.Background(), fmt.Append(nil, i), func() { wrote <- i }) {
+				if !c.Deliver(context.Background(), fmt.Append(nil, i), func() { begun <- i }, func() { wrote <- i }) {
 					t.Errorf("%d was not delivered", i)
 				}
 			}
@@ -200,8 +200,8 @@ func TestDeliverTellsWhenItWasWritten(t *testing.T) {
 		if _, got, err := ws.Read(t.Context()); err != nil || string(got) != fmt.Sprint(i) {
 			t.Fatalf("%q, %v, want %d", got, err, i)
 		}
-		if n := <-wrote; n != i {
-			t.Fatalf("%d was told as written, want %d", n, i)
+		if b, n := <-begun, <-wrote; b != i || n != i {
+			t.Fatalf("%d was told as begun and %d as written, want %d", b, n, i)
 		}
 	}
 	_ = ws.Close(websocket.StatusNormalClosure, "")
@@ -216,13 +216,17 @@ func TestDeliverEndsWithTheSocket(t *testing.T) {
 		ended <- c
 		return nil
 	})
-	if err := dial(t, url).Write(t.Context(), websocket.MessageText, []byte("go")); err != nil {
+	ws := dial(t, url)
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte("go")); err != nil {
 		t.Fatal(err)
+	}
+	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("closed with %v", err)
 	}
 	c := <-ended
 	<-ends
 	for range 2000 { // more than the queue holds
-		if !c.Deliver(context.Background(), []byte("late"), func() { t.Error("it was written") }) {
+		if !c.Deliver(context.Background(), []byte("late"), nil, func() { t.Error("it was written") }) {
 			return
 		}
 	}

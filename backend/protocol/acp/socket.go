@@ -38,7 +38,7 @@ func (b *Binding) socket(w http.ResponseWriter, r *http.Request, c protocol.Call
 	defer cancel()
 	under.Go(func() { b.pump(ctx, l) })
 	return conn.Run(ctx, func(ctx context.Context, frame []byte) error {
-		if err := b.acknowledge(context.WithoutCancel(ctx), who.principal, l.take()); err != nil {
+		if err := b.acknowledge(context.WithoutCancel(ctx), who.principal, l.spoken()); err != nil {
 			b.Log.Error("what a peer has could not be noted", "protocol", Name, "err", err) // it gets it again
 		}
 		b.frame(ctx, l, frame, &under)
@@ -69,21 +69,51 @@ type link struct {
 	bell chan struct{} // something was queued
 
 	mu      sync.Mutex
+	writing string   // the delivery that is being written now
+	heard   bool     // a frame came since its write began
 	written []string // deliveries that were written, and not known to be read yet
+	read    []string // those that a frame followed before their write was seen to be done
 }
 
-func (l *link) wrote(id string) {
+// begins notes that a delivery is being written: from here on the peer may have it.
+func (l *link) begins(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.written = append(l.written, id)
+	l.writing, l.heard = id, false
 }
 
-// take returns what was written until now: whoever sends a frame after it has it.
-func (l *link) take() []string {
+// wrote notes that the delivery was written.
+func (l *link) wrote() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.heard {
+		l.written = append(l.written, l.writing)
+	} else {
+		l.read = append(l.read, l.writing)
+		select {
+		case l.bell <- struct{}{}:
+		default:
+		}
+	}
+	l.writing = ""
+}
+
+// spoken returns what was written until now: whoever sends a frame after it has it. What is being written the peer may
+// be speaking of, and has it if the write succeeds.
+func (l *link) spoken() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ids := l.written
-	l.written = nil
+	l.written, l.heard = nil, true
+	return ids
+}
+
+// has returns what the peer turned out to have.
+func (l *link) has() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ids := l.read
+	l.read = nil
 	return ids
 }
 
@@ -95,6 +125,10 @@ func (b *Binding) pump(ctx context.Context, l *link) {
 	defer seen.Stop()
 	after, first := int64(0), true
 	for {
+		if err := b.acknowledge(ctx, l.who.principal, l.has()); err != nil {
+			b.broken(ctx, l, err)
+			return
+		}
 		agents, err := b.mine(ctx, l.who)
 		if err != nil {
 			b.broken(ctx, l, err)
@@ -111,7 +145,7 @@ func (b *Binding) pump(ctx context.Context, l *link) {
 			return
 		}
 		for _, d := range batch {
-			if !l.conn.Deliver(ctx, d.Message, func() { l.wrote(d.ID) }) {
+			if !l.conn.Deliver(ctx, d.Message, func() { l.begins(d.ID) }, l.wrote) {
 				return
 			}
 			after = d.N
