@@ -174,6 +174,33 @@ func TestACPIdentity(t *testing.T) {
 	a.refused(-32002, "message.send", msg{"from": "a", "to": theirs, "type": "signal", "payload": msg{}})
 }
 
+// Whoever reads messages in MA2H gets those of ACP with its members: the schema holds every answer of the hub here.
+func TestACPAsMessages(t *testing.T) {
+	h := openHouse(t)
+	boss, hand, op := h.agent("boss"), h.agent("hand"), h.operator()
+	worker := hand.spawn("worker")
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": "all"}).want(200)
+	task := boss.ok("task.submit", msg{"agentId": worker, "prompt": "Do it", "correlationId": "c"}).get("messageId")
+	ids := []string{
+		task,
+		boss.ok("task.submit", msg{"agentId": "human", "prompt": "Do it", "context": msg{"options": []string{"a", "b"}}}).get("messageId"),
+		boss.ok("tool.invoke", msg{"agentId": "human", "tool": "t", "input": msg{"n": 1}}).get("messageId"),
+		boss.ok("tool.invoke", msg{"agentId": worker, "tool": "t", "input": msg{"n": 1}}).get("messageId"),
+		hand.ok("message.send", msg{"from": worker, "to": "human", "type": "alert", "payload": msg{"text": "Look"}}).get("messageId"),
+		hand.ok("message.send", msg{"from": worker, "to": "boss", "type": "signal", "payload": msg{"n": 1}}).get("messageId"),
+	}
+	for _, id := range ids {
+		m := op.call("GET", "/v1/messages/"+id, nil).want(200)
+		if m.get("protocol") != "acp" || m.get("agent", "runtime") != "other" || m.get("agent", "labels", "runtime") == "" {
+			t.Errorf("%s", m.body)
+		}
+	}
+	hand.ok("task.result", msg{"agentId": worker, "correlationId": "c", "output": "Done"})
+	if m := op.call("GET", "/v1/messages/"+task, nil).want(200); m.get("to") != "agent:acp/"+worker || m.get("response", "resolution") != "completed" {
+		t.Errorf("the task: %s", m.body)
+	}
+}
+
 // What is over and old is forgotten, and what is not stays.
 func TestACPRetention(t *testing.T) {
 	c := &clock{at: noon}

@@ -36,7 +36,10 @@ func (c *claudeHost) send(method, request string, payload msg) (decision string,
 	if !c.hello {
 		c.calls = append(c.calls, "handshake/hello")
 		methods := []string{"steps/sessionStart", "steps/sessionEnd", "steps/userMessage", "steps/toolCallRequest", "steps/toolCallResult", "steps/agentResponse", "steps/turnEnd", "steps/subagentStart", "steps/turnStart"}
-		c.acsAgent.hello(msg{"methods_implemented": methods, "wrapped_protocols": []msg{}}).allowedTo(c.h.t)
+		m := c.request("handshake/hello", c.offer(msg{"methods_implemented": methods, "wrapped_protocols": []msg{}}))
+		delete(m.metadata(), "cwd")
+		delete(m.metadata(), "permission_mode")
+		c.post(c.signed(m)).allowedTo(c.h.t)
 		c.hello = true
 	}
 	c.calls = append(c.calls, method)
@@ -154,6 +157,9 @@ func TestACSClaudeSession(t *testing.T) {
 		"steps/subagentStart steps/toolCallRequest steps/agentResponse steps/turnEnd steps/sessionEnd"
 	if got := strings.Join(c.calls, " "); got != want {
 		t.Errorf("calls %s", got)
+	}
+	if s, err := h.hub.guardian.Session(t.Context(), "acs", c.session); err != nil || s.Folder != "/home/me/project" || s.Platform != "claude-code" || s.SealedAt.IsZero() {
+		t.Errorf("session %+v, %v", s, err)
 	}
 	var states []gate.Verdict
 	if err := h.hub.store.JudgementsOf(t.Context(), "acs", c.session, func(j gate.Judgement) bool { states = append(states, j.Verdict); return true }); err != nil {

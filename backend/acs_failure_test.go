@@ -92,7 +92,9 @@ func TestACSFailsClosed(t *testing.T) {
 	bad.set("")
 	step("steps/toolCallRequest", bash("echo test")).allowedTo(t)
 	b.Stopped = func(context.Context, string) (bool, error) { panic("a bug") }
-	step("steps/toolCallRequest", bash("echo test")).deniedFor(t, "evaluation_failed")
+	if got := step("steps/toolCallRequest", bash("echo test")).deniedFor(t, "evaluation_failed"); got.Result.Chain == "" {
+		t.Errorf("the step is in the chain, and its hash is not told: %s", got.raw)
+	}
 	b.Stopped = func(context.Context, string) (bool, error) { return false, errBadStore }
 	step("steps/toolCallRequest", bash("echo test")).deniedFor(t, "store_unavailable")
 	b.Schemas = nil // whatever is checked panics
@@ -162,6 +164,7 @@ func TestACSRestartInMidSession(t *testing.T) {
 	h := openHouse(t)
 	a := h.started("codex")
 	h.rule(gate.Match{Tool: "Bash"}, gate.Allow)
+	h.rule(gate.Match{Protocol: "acs"}, gate.Deny) // nobody is asked here
 	first := a.signed(a.request("steps/toolCallRequest", bash("echo 1")))
 	one := a.post(first).allowedTo(t).Result.Chain
 	h.restart()

@@ -115,7 +115,7 @@ func TestACSCard(t *testing.T) {
 			t.Errorf("%s: the person has %s", p.platform, it.ExpiresAt.Sub(c.now()))
 		case !slices.Equal(call.Editable, p.editable), !slices.Equal(values, want):
 			t.Errorf("%s: editable %v, options %v", p.platform, call.Editable, values)
-		case it.Agent != a.peer(), it.Title != p.tool+": echo test", !it.Content.Held, !it.Content.PersonOnly, it.Priority != inbox.High:
+		case it.Content.Project != "project", it.Agent != a.peer(), it.Title != p.tool+": echo test", !it.Content.Held, !it.Content.PersonOnly, it.Priority != inbox.High:
 			t.Errorf("%s: card %+v", p.platform, it)
 		case call.Tool != p.tool, string(call.Arguments) != `{"command":"echo test","description":"say test"}`, call.Folder != "/home/me/project",
 			call.Session != a.session, call.Request != m.params()["request_id"], call.Permission != "default", call.Prompt != "list the files",

@@ -95,7 +95,7 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() t
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "no window is open: only the window notifies"}}
+	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "the desktop window shows them, and it is not open"}}
 	if err := h.assemble(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -124,7 +124,8 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
-	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log}
+	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log,
+		RevokeAll: func(ctx context.Context, id string, audit fleet.Audit) error { return h.mailbox.Revoke(ctx, id, audit) }}
 	h.inbox = inbox.NewInbox(inbox.Config{
 		Store: h.store, Now: h.now, Operator: h.operator, Log: h.log,
 		Repliers:   map[string]inbox.Replier{},
@@ -139,6 +140,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
 		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
+		Seal:   h.seal,
 		OnMail: h.mailed, OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	if err := h.guard(ctx); err != nil {

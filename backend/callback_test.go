@@ -136,6 +136,77 @@ func TestEveryEndIsPushed(t *testing.T) {
 	}
 }
 
+// The end of a message between agents is pushed like any other, whoever brought it about, the hub itself included
+// (MA2H §8.8), besides the entry of the session that asked.
+func TestEveryEndBetweenAgentsIsPushed(t *testing.T) {
+	h, c := openBox(t)
+	a, b := h.peer("a"), h.peerWith("b", signing.AlgEd25519)
+	r := newReceiver(t, func(pushed) signing.Key { return a.key })
+	r.now = c.now
+	h.approve("a", r.host())
+	as := a.register(msg{"ttl_seconds": 3600})
+	send := func(kind, to string, more ...msg) string {
+		m := a.to(kind, to, as)
+		block := map[string]string{"ask": "request", "task": "action"}[kind]
+		m[block].(msg)["callback"] = push(r, nil)["callback"]
+		for _, x := range more {
+			for k, v := range x {
+				m[k] = v
+			}
+		}
+		return a.send(m)
+	}
+	resolve := func(id, resolution string, more ...msg) {
+		body := msg{"resolution": resolution}
+		for _, x := range more {
+			for k, v := range x {
+				body[k] = v
+			}
+		}
+		b.call("POST", "/v1/messages/"+id+"/resolve", body).want(200)
+	}
+	dead, lapsing := b.register(), b.register(msg{"ttl_seconds": 120})
+	want := map[string]string{}
+	id := send("ask", "agent:b")
+	resolve(id, "answered", msg{"value": "approve"})
+	want[id] = "answered by agent:b"
+	id = send("ask", "agent:b")
+	resolve(id, "declined")
+	want[id] = "declined by agent:b"
+	id = send("task", "agent:b")
+	resolve(id, "completed")
+	want[id] = "completed by agent:b"
+	id = send("ask", "agent:b")
+	a.call("POST", "/v1/messages/"+id+"/cancel", nil).want(200)
+	want[id] = "cancelled by agent:a"
+	want[send("ask", "agent:b#"+dead)] = "cancelled by system:undeliverable"
+	want[send("task", "agent:b#"+dead)] = "dismissed by system:undeliverable"
+	b.call("DELETE", "/v1/sessions/"+dead, nil).want(200)
+	want[send("ask", "agent:b#"+lapsing)] = "cancelled by system:undeliverable"
+	want[send("ask", "agent:b", msg{"expires_at": stamp(c.now().Add(time.Minute))})] = "expired by system:expired"
+	c.move(121 * time.Second)
+	a.drain("") // whoever looks first applies what is due
+	for range want {
+		r.next()
+	}
+	got := map[string]string{}
+	for _, p := range r.all() {
+		x := reply{t: t, body: p.body}
+		got[p.id] += x.get("resolution") + " by " + x.get("response", "actor")
+		if look := a.look(p.id); look.get("response") == "" || signingForm(t, []byte(look.get("response"))) != signingForm(t, p.body) {
+			t.Errorf("pushed %s, pulled %s", p.body, look.body)
+		}
+	}
+	for id, end := range want {
+		if got[id] != end {
+			t.Errorf("%s: pushed %q, want %q", id, got[id], end)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestRetryKeepsTheAnswerAndRenewsTheSignature(t *testing.T) {
 	h := openHouse(t)
 	bot := h.agent("bot")

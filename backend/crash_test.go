@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func child() (code int, isChild bool) {
 
 // mortal is a hub in a process of its own.
 type mortal struct {
-	t   *testing.T
+	t   testing.TB
 	dir string
 	cmd *exec.Cmd
 
@@ -153,7 +154,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	op := strings.TrimSpace(string(token))
-	bot := &client{h: &house{t: t}}
+	bot := &client{h: &house{t: t, now: time.Now}}
 	m.must(op, "POST", "/v1/agents", msg{"agent_id": "bot"}).want(201).into(&bot.Credentials)
 	human := m.must("", "GET", "/.well-known/ma2h", nil).get("operator")
 	w := &told{sent: map[string]msg{}, outcomes: map[string]map[outcome]string{}, acked: map[string]string{}}
@@ -183,7 +184,15 @@ func TestKilledAgainAndAgain(t *testing.T) {
 		pushedTo[p.id]++
 		pmu.Unlock()
 	}
-	m.must(op, "PUT", "/v1/agents/bot/policy", msg{"callback_hosts": []string{r.host()}}).want(200)
+	hook := (&peer{client: bot, key: hmacKey(bot)}).hook(func(n int) int {
+		if n%5 == 2 {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusNoContent
+	})
+	var directives []string // told to be written, by whichever life
+	var dmu sync.Mutex
+	m.must(op, "PUT", "/v1/agents/bot/policy", msg{"callback_hosts": []string{r.host()}, "inbound_webhook": hook.URL}).want(200)
 	m.must(op, "PATCH", "/v1/settings", `{"rate_limit.requests_per_minute":1000000}`).want(200)
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -247,6 +256,13 @@ func TestKilledAgainAndAgain(t *testing.T) {
 			}
 		})
 	}
+	again(40*time.Millisecond, func() {
+		if reply, ok := m.try(op, "POST", "/v1/directives", msg{"to": "agent:bot", "title": "Hold"}); ok && reply.status != 503 {
+			dmu.Lock()
+			directives = append(directives, reply.want(201).get("id"))
+			dmu.Unlock()
+		}
+	})
 	again(20*time.Millisecond, func() {
 		if id := w.some(); id != "" {
 			m.try(bot.Token, "POST", "/v1/messages/"+id+"/cancel", nil)
@@ -290,7 +306,7 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	cancel()
 	wg.Wait()
 
-	t.Logf("%d messages, %d of them ended, %d pushes, %d acknowledged", len(w.order), len(w.outcomes), len(r.all()), len(w.acked))
+	t.Logf("%d messages, %d of them ended, %d pushes, %d acknowledged, %d directives", len(w.order), len(w.outcomes), len(r.all()), len(w.acked), len(directives))
 	if !enough() {
 		t.Errorf("too little happened: %d messages, %d ended", len(w.order), len(w.outcomes))
 	}
@@ -315,6 +331,15 @@ func TestKilledAgainAndAgain(t *testing.T) {
 			}
 		}
 		return true
+	})
+	if len(directives) == 0 {
+		t.Error("no directive was written")
+	}
+	eventually(t, "every directive was pushed and is delivered", func() bool {
+		got := hook.keys()
+		return !slices.ContainsFunc(directives, func(id string) bool {
+			return !strings.Contains(got, id) || m.must(op, "GET", "/v1/directives/"+id, nil).want(200).get("delivery", "state") != "delivered"
+		})
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -88,9 +88,6 @@ func TestPairing(t *testing.T) {
 	if s, again := p.poll(); s != "done" || again != nil {
 		t.Errorf("a second time: %s %v", s, again)
 	}
-	if r := p.c.call("POST", "/v1/pairings", msg{"agent_id": "team/new"}); r.status != http.StatusConflict {
-		t.Errorf("pairing for a live agent: %d", r.status)
-	}
 	for _, id := range []string{"", "a#b", "a b", "pi/x", "acs/x", "a\u202eb"} {
 		p.c.call("POST", "/v1/pairings", msg{"agent_id": id}).want(http.StatusUnprocessableEntity)
 	}

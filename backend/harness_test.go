@@ -193,7 +193,11 @@ func (c *client) try(ctx context.Context, method, path string, body any, header 
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return reply{c.h.t, method + " " + path, resp.StatusCode, resp.Header, text}, err
+	answer := reply{c.h.t, method + " " + path, resp.StatusCode, resp.Header, text}
+	if err == nil {
+		answer.conforms(method, path)
+	}
+	return answer, err
 }
 
 func (r reply) want(status int) reply {
@@ -295,6 +299,7 @@ var yes = msg{"resolution": "answered", "value": "yes"}
 type receiver struct {
 	*httptest.Server
 	t      testing.TB
+	now    func() time.Time // by whose clock signatures are fresh
 	mu     sync.Mutex
 	answer func(n int, w http.ResponseWriter, r *http.Request) // nil: 204
 	got    []pushed
@@ -312,7 +317,7 @@ type pushed struct {
 }
 
 func newReceiver(t testing.TB, key func(pushed) signing.Key) *receiver {
-	r := &receiver{t: t, key: key, seen: map[string]bool{}, came: make(chan struct{}, 10_000)}
+	r := &receiver{t: t, now: time.Now, key: key, seen: map[string]bool{}, came: make(chan struct{}, 10_000)}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.Close)
 	return r
@@ -333,10 +338,11 @@ func (r *receiver) serve(w http.ResponseWriter, req *http.Request) {
 		r.t.Errorf("callback: %v", err)
 	}
 	p.id = e.InReplyTo
+	fits(r.t, "ma2h/response", body)
 	h := req.Header.Get(signing.HeaderName)
 	c, err := signing.ResponseOf(body, p.url)
 	if err == nil {
-		err = c.Verify(r.key(p), h, time.Now())
+		err = c.Verify(r.key(p), h, r.now())
 	}
 	if err != nil {
 		r.t.Errorf("callback of %s: signature %q: %v", p.id, h, err)
@@ -378,13 +384,18 @@ func (r *receiver) next() pushed {
 // eventually polls a condition that another goroutine brings about.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	eventuallyIn(t, 20*time.Second, what, ok)
+}
+
+func eventuallyIn(t testing.TB, d time.Duration, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(d)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("not in %v: %s", d, what)
 		case <-tick.C:
 		}
 	}

@@ -51,6 +51,15 @@ func (h *Hub) agentStopped(agent string) {
 	h.acp.Stop(fleet.PeerID(acp.Name, agent))
 }
 
+// seal returns what makes rows of an agent's entries. A peer of ACP has no secret to sign with, and its binding puts them
+// into its own words.
+func (h *Hub) seal(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
+	if strings.HasPrefix(agent, acp.Name+"/") {
+		return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
+	}
+	return h.ma2h.Seal(ctx, agent)
+}
+
 // mailed tells the protocol of a peer that there is something in its mailbox.
 func (h *Hub) mailed(agent string) {
 	if strings.HasPrefix(agent, acp.Name+"/") {

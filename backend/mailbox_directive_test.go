@@ -7,15 +7,71 @@ import (
 	"testing"
 	"time"
 
+	"deskbell/backend/render"
 	"deskbell/backend/signing"
 )
+
+// What an agent notes in an acknowledgment is shown to the person as text, whatever is in it: what cannot be seen is
+// named, and nothing of it is taken for the page's own (MA2H §9.6, §14.1).
+func TestNotesOfAcknowledgmentsAreOnlyText(t *testing.T) {
+	h, _ := openBox(t)
+	a, b := h.peer("a"), h.peer("b")
+	as, bs := a.register(), b.register()
+	const hostile = "<img src=x onerror=alert(1)>\u202etxt.exe\u0000\u001b[31m"
+	shown := render.Visible(hostile)
+	if !slices.ContainsFunc(shown, func(s render.Span) bool { return s.M != "" }) {
+		t.Fatalf("%v marks nothing", shown)
+	}
+	directive := h.tell("agent:b").want(201).get("id")
+	mail := a.send(a.to("notify", "agent:b", as))
+	b.drain(bs)
+	b.call("POST", "/v1/inbox/ack", msg{"ids": []string{directive, mail}, "note": hostile}).want(200)
+	answered := a.submit(a.ask())
+	h.operator().answer(answered, yes).want(200)
+	a.look(answered)
+	a.call("POST", "/v1/messages/"+answered+"/ack", msg{"note": hostile}).want(200)
+	var list struct {
+		Directives []struct{ Note []render.Span }
+	}
+	h.operator().call("GET", "/api/directives", nil).want(200).into(&list)
+	if len(list.Directives) != 1 || !slices.Equal(list.Directives[0].Note, shown) {
+		t.Errorf("a directive's note is shown as %v, want %v", list.Directives[0].Note, shown)
+	}
+	type note struct{ Note []render.Span }
+	for id, of := range map[string]func(v struct{ Track, Mailbox *note }) *note{
+		answered: func(v struct{ Track, Mailbox *note }) *note { return v.Track },
+		mail:     func(v struct{ Track, Mailbox *note }) *note { return v.Mailbox },
+	} {
+		var v struct{ Track, Mailbox *note }
+		r := h.operator().call("GET", "/api/items/"+id, nil).want(200)
+		r.into(&v)
+		if n := of(v); n == nil || !slices.Equal(n.Note, shown) {
+			t.Errorf("shown as %s", r.body)
+		}
+		var lines struct {
+			History []struct {
+				Action string
+				Note   []render.Span
+			}
+		}
+		r.into(&lines)
+		last := lines.History[len(lines.History)-1]
+		if last.Action != "acknowledged" || !slices.Equal(last.Note, shown) {
+			t.Errorf("the history of %s ends with %s %v", id, last.Action, last.Note)
+		}
+	}
+	// Raw it goes to nobody but programs, as JSON.
+	if got := h.operator().call("GET", "/v1/directives/"+directive, nil).get("delivery", "note"); got != hostile {
+		t.Errorf("%q", got)
+	}
+}
 
 // A directive, from its author's hand to the end of its track (MA2H §13).
 func TestDirectives(t *testing.T) {
 	h, c := openBox(t)
 	b := h.peerWith("team/b", signing.AlgEd25519)
 	said := msg{"body": "wait", "priority": "urgent", "tags": []string{"x"}, "context": []msg{{"kind": "text", "text": "t"}}, "sensitive": true,
-		"expires_at": stamp(noon.Add(time.Hour)), "from": "human:mallory", "id": "dir_mine", "created_at": "2001-01-01T00:00:00Z", "ma2h_version": "0.3", "note": "x"}
+		"expires_at": stamp(noon.Add(time.Hour)), "from": "human:mallory", "id": "dir_mine", "created_at": "2001-01-01T00:00:00Z", "ma2h_version": "0.3"}
 	r := h.tell("team/b", said).want(201)
 	if !strings.HasPrefix(r.get("id"), "dir_") || r.get("id") == "dir_mine" || r.get("from") != h.hub.operator().String() || r.get("to") != "agent:team/b" ||
 		r.get("ma2h_version") != "0.6" || r.get("created_at") != stamp(noon) || r.get("delivery") != `{"state":"queued"}` {

@@ -172,7 +172,7 @@ func TestMailboxTrack(t *testing.T) {
 		if got := a.look(id).get("mailbox", "acknowledged_at"); got != stamp(c.now()) {
 			t.Errorf("acknowledged_at %s", got)
 		}
-		// its session ends while it is queued, delivered, acknowledged, and streamed only
+		// its session ends while it is queued and delivered; streamed only is TestStreamIsProvisional's
 		for _, x := range []struct {
 			name, track string
 			do          func(s, id string)
@@ -305,6 +305,13 @@ func TestReceipts(t *testing.T) {
 	a.call("DELETE", "/v1/sessions/"+a4, nil).want(200)
 	if got := a.drain(a1); len(got) != 0 {
 		t.Errorf("told of a receipt: %v", got)
+	}
+	if n := h.rows("SELECT count(*) FROM entries WHERE kind = 'receipt' AND session = '" + a4 + "' AND state = 'dropped' AND live = 0 AND prior = ''"); n != 1 {
+		t.Errorf("%d receipts ended with their session, silently", n)
+	}
+	// Nor is one left for a session that is dead when its message bounces.
+	if n := h.rows("SELECT count(*) FROM entries WHERE kind = 'receipt' AND session = '" + a3 + "'"); n != 0 {
+		t.Errorf("%d receipts for a dead session", n)
 	}
 	// An orphan of the principal names who had it last.
 	b5, b6 := b.register(msg{"ttl_seconds": 3600}), b.register(msg{"ttl_seconds": 3600})
@@ -542,8 +549,7 @@ func TestResponseEntry(t *testing.T) {
 			t.Errorf("%s\n%s", pull.body, r.object)
 		}
 	}
-	id := ask(s, msg{"default_on_expire": "no"})
-	_ = id
+	ask(s, msg{"default_on_expire": "no"}) // stays open: it has no deadline
 	expiring := bot.ask().with("expires_at", stamp(noon.Add(time.Minute)))
 	expiring["agent"].(map[string]any)["session"] = s
 	eid := bot.submit(expiring)
@@ -553,10 +559,16 @@ func TestResponseEntry(t *testing.T) {
 		t.Errorf("%v", keysOf(rows))
 	}
 	// Its session ended: no entry, no bounce, the pull remains; a sibling gets nothing.
-	id = ask(s)
+	id := ask(s)
 	sibling := bot.register()
 	bot.call("DELETE", "/v1/sessions/"+s, nil).want(200)
 	h.operator().answer(id, yes).want(200)
+	if n := h.rows("SELECT count(*) FROM entries JOIN items ON items.n = entries.item WHERE items.id = '" + id + "'"); n != 0 {
+		t.Errorf("%d entries for a session that had ended", n)
+	}
+	if n := h.rows("SELECT count(*) FROM entries WHERE kind = 'response' AND state = 'dropped' AND live = 0 AND prior = ''"); n != 4 {
+		t.Errorf("%d of the four answers ended with the session, silently", n)
+	}
 	if rows := bot.drain(sibling); len(rows) != 0 {
 		t.Errorf("%v", keysOf(rows))
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"deskbell/backend/protocol"
 )
 
 // The operator's close marks the session it ended, stops the principal for good, and shows to nobody else (MA2H §16.4).
@@ -53,19 +55,57 @@ func TestKillSwitch(t *testing.T) {
 	}
 	c.move(100 * 24 * time.Hour)
 	h.restart()
+	if err := h.hub.mailbox.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	bot.session(victim).want(http.StatusNotFound)
 	bot.call("POST", "/v1/sessions", nil).want(http.StatusForbidden)
-	// No agent lifts it, on no path.
-	for _, path := range []string{"/v1/agents/bot/resume", "/v1/agents/bot/stop"} {
-		bot.call("POST", path, nil).want(http.StatusForbidden)
+	// No agent lifts it, on no path, nor do new credentials, nor enrolling it anew.
+	for _, route := range append(h.hub.desk.Routes(), h.hub.ma2h.Routes()...) {
+		if route.Access == protocol.OperatorOnly {
+			method, path, _ := strings.Cut(route.Pattern, " ")
+			path = strings.NewReplacer("{id}", "bot", "{name}", "bot").Replace(path)
+			if r := bot.call(method, path, msg{}); r.status != http.StatusForbidden {
+				t.Errorf("an agent's %s: %d", route.Pattern, r.status)
+			}
+		}
 	}
+	stopped := func(what string) {
+		t.Helper()
+		if r := bot.call("POST", "/v1/sessions", nil); r.status != http.StatusForbidden || r.code() != "session_closed_by_operator" {
+			t.Errorf("%s lifted the stop: %d %s", what, r.status, r.body)
+		}
+	}
+	stopped("asking for it")
+	h.operator().call("POST", "/api/agents/bot/rotate", nil).want(http.StatusOK).into(&bot.Credentials)
+	bot.token = bot.Token
+	stopped("a rotation")
+	h.operator().call("DELETE", "/v1/agents/bot", nil).want(http.StatusNoContent)
+	bot = h.peer("bot")
+	stopped("a new enrolment")
 	h.operator().call("POST", "/v1/agents/bot/resume", nil).want(http.StatusOK)
 	bot.register()
-	audit := h.operator().call("GET", "/api/audit", nil).want(http.StatusOK)
-	for _, line := range []string{"session closed by the operator: " + victim, "agent resumed"} {
-		if !strings.Contains(string(audit.body), line) {
-			t.Errorf("%q is not on record", line)
+	h.operator().call("POST", "/v1/agents/bot/stop", nil).want(http.StatusOK)
+	for _, action := range []string{"session closed by the operator: " + victim, "agent resumed", "agent stopped"} {
+		h.audited(action, "bot")
+	}
+}
+
+// audited checks that the operator did something to an agent exactly once, by the record.
+func (h *house) audited(action, agent string) {
+	h.t.Helper()
+	var record struct {
+		Lines []struct{ Actor, Action, Target, Result string }
+	}
+	h.operator().call("GET", "/api/audit", nil).want(http.StatusOK).into(&record)
+	n := 0
+	for _, l := range record.Lines {
+		if l.Action == action && l.Target == agent && l.Actor == h.hub.operator().String() && l.Result == "done" {
+			n++
 		}
+	}
+	if n != 1 {
+		h.t.Errorf("%q of %s is on record %d times: %+v", action, agent, n, record.Lines)
 	}
 }
 
@@ -120,6 +160,9 @@ func TestSessionVisibility(t *testing.T) {
 	mine, theirs := bot.register(msg{"ttl_seconds": 3600}), other.register(msg{"ttl_seconds": 3600})
 	ended := bot.register()
 	bot.call("DELETE", "/v1/sessions/"+ended, nil).want(http.StatusOK)
+	c.move(time.Second)
+	seen := c.now()
+	other.drain(theirs)
 	list := func(p interface {
 		call(string, string, any, ...string) reply
 	}) (string, map[string]bool) {
@@ -143,8 +186,12 @@ func TestSessionVisibility(t *testing.T) {
 		if scope != wantScope || !ids[mine] || !ids[ended] || ids[theirs] != visible {
 			t.Errorf("visibility %v: scope %s, %v", visible, scope, ids)
 		}
-		if r := bot.session(theirs); (r.status == http.StatusOK) != visible {
-			t.Errorf("visibility %v: %d", visible, r.status)
+		r := bot.session(theirs)
+		if (r.status == http.StatusOK) != visible || (visible && r.get("session", "last_seen") != stamp(seen)) {
+			t.Errorf("visibility %v: %d %s", visible, r.status, r.body)
+		}
+		if lists := strings.Contains(string(bot.call("GET", "/v1/sessions", nil).body), `"last_seen":"`+stamp(seen)); lists != visible {
+			t.Errorf("visibility %v: the list says when it was last seen: %v", visible, lists)
 		}
 		if cap := h.operator().call("GET", "/.well-known/ma2h", nil).get("sessions", "agent_list_visibility"); (cap == "true") != visible {
 			t.Errorf("advertised %s", cap)
@@ -160,7 +207,7 @@ func TestSessionVisibility(t *testing.T) {
 	if r := bot.session(theirs); !alike(r, unknown) {
 		t.Errorf("%s is not %s", r.body, unknown.body)
 	}
-	c.move(86_400 * time.Second)
+	c.set(noon.Add(86_400 * time.Second))
 	if r := bot.session(ended); r.status != http.StatusOK {
 		t.Errorf("gone at the end of its retention: %s", r.body)
 	}
@@ -173,6 +220,15 @@ func TestSessionVisibility(t *testing.T) {
 	}
 	if r := h.kill(ended); r.status != http.StatusNotFound {
 		t.Errorf("%s", r.body)
+	}
+	if n := h.rows("SELECT count(*) FROM sessions"); n != 3 {
+		t.Errorf("%d sessions before the purge", n)
+	}
+	if err := h.hub.mailbox.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := h.rows("SELECT count(*) FROM sessions WHERE id = '" + ended + "'"); n != 0 || h.rows("SELECT count(*) FROM sessions") != 2 {
+		t.Errorf("what is forgotten is still on disk, or more than that is gone")
 	}
 }
 
@@ -212,6 +268,8 @@ func TestPresenceAndReachability(t *testing.T) {
 	bot.drain("")
 	first := at()
 	expect("polls without a session", "online "+first, "unknown")
+	h.restart() // which writes down when it was last seen
+	expect("polls without a session, and the hub restarts", "online "+first, "unknown")
 	c.move(90 * time.Second)
 	expect("at the end of the window", "online "+first, "unknown")
 	c.move(time.Millisecond)

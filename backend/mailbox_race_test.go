@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -281,60 +280,13 @@ func TestWaitingDrainWakes(t *testing.T) {
 	}
 }
 
-// A lease that lapses while its session waits ends the wait, by the clock alone.
-func TestLapseWakesTheWaiting(t *testing.T) {
-	h := openHouse(t)
-	h.set("sessions.min_ttl_seconds", 1)
-	b := h.peer("b")
-	s := b.register(msg{"ttl_seconds": 1})
-	start := time.Now()
-	if r := b.call("GET", "/v1/inbox"+q(s, "wait", "30"), nil).want(410); r.code() != "gone" || time.Since(start) > 10*time.Second {
-		t.Errorf("after %v: %s", time.Since(start), r.body)
-	}
-}
-
-// A claim that lapses while somebody waits is handed to the waiting, by the clock alone.
-func TestVisibilityWakesTheWaiting(t *testing.T) {
-	h := openHouse(t)
-	h.set("inbound.visibility_timeout_seconds", 1)
-	b := h.peer("b")
-	id := h.tell("agent:b").want(201).get("id")
-	b.drain("")
-	start := time.Now()
-	if rows := b.drain("", "wait", "30"); len(rows) != 1 || rows[0].key != id || time.Since(start) > 10*time.Second {
-		t.Errorf("after %v: %v", time.Since(start), keysOf(rows))
-	}
-}
-
-// A client that went away while it waited takes nothing with it.
-func TestGoneClientClaimsNothing(t *testing.T) {
-	h, _ := openBox(t)
-	b := h.peer("b")
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() {
-		_, err := h.hub.mailbox.Drain(ctx, "b", "", 10, time.Minute)
-		ended <- err
-	}()
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	id := h.tell("agent:b").want(201).get("id")
-	if _, err := h.hub.mailbox.Drain(ctx, "b", "", 10, 0); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	if rows := b.drain(""); len(rows) != 1 || rows[0].key != id {
-		t.Errorf("%v", keysOf(rows))
-	}
-}
-
 // The end of the hub ends its waiting drains and streams, and what they had stays.
 func TestRestartWhileWaiting(t *testing.T) {
-	h := openHouse(t)
+	h, c := openBox(t)
 	b := h.peer("b")
 	s := b.register()
-	came := make(chan int, 2)
+	c.move(time.Second)
+	came := make(chan int, 1)
 	go func() {
 		r, err := b.try(context.Background(), "GET", "/v1/inbox"+q(s, "wait", "60"), nil)
 		if err != nil {
@@ -342,6 +294,7 @@ func TestRestartWhileWaiting(t *testing.T) {
 		}
 		came <- r.status
 	}()
+	b.arrived(s)
 	st := b.stream(s)
 	h.restart()
 	if got := <-came; got == 200 {

@@ -16,7 +16,8 @@ import (
 // The leg is off until the operator turns it on, and off again when the operator says so (MA2H §1).
 func TestInterAgentIsOptIn(t *testing.T) {
 	h := openHouse(t)
-	a, b := h.peer("a"), h.peer("b")
+	a := h.peer("a")
+	h.peer("b")
 	m := a.to("ask", "agent:b", "")
 	first := a.call("POST", "/v1/messages", m).want(http.StatusForbidden)
 	if first.code() != "not_authorized" {
@@ -35,7 +36,6 @@ func TestInterAgentIsOptIn(t *testing.T) {
 		t.Errorf("a retry after the leg was turned off: %s", again.body)
 	}
 	a.call("POST", "/v1/messages", a.to("notify", "agent:b", "")).want(http.StatusForbidden)
-	_ = b
 }
 
 // What each verb is acknowledged with when it is addressed and when it is not (MA2H §8.1).
@@ -417,8 +417,6 @@ func TestResolversOfAddressed(t *testing.T) {
 	}
 	id = send("agent:b", h.hub.operator().String())
 	h.operator().answer(id, approve).want(http.StatusOK)
-	id = send("agent:b", []string{}...)
-	_ = id
 	empty := a.to("ask", "agent:b", "")
 	empty["request"] = msg{"mode": "confirm", "allowed_resolvers": []string{}}
 	id = a.send(empty)

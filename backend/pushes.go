@@ -44,14 +44,15 @@ func (h *Hub) push(pushers map[string]protocol.Pusher) func(context.Context, inb
 // pushDirective stops when there is nothing left to push: it was acknowledged, it ended, or the webhook is another now
 // (MA2H §8.7).
 func (h *Hub) pushDirective(ctx context.Context, a fleet.Agent, o inbox.Owed, now time.Time) (*http.Request, error) {
-	e, err := h.mailbox.DirectiveAt(ctx, o.EntryKey)
-	switch {
-	case err != nil:
-		return nil, err
-	case !e.Live:
-		return nil, fmt.Errorf("%w: the directive is %s", delivery.ErrWithdrawn, e.State)
-	case a.Policy.InboundWebhook == nil || *a.Policy.InboundWebhook != o.URL:
+	if a.Policy.InboundWebhook == nil || *a.Policy.InboundWebhook != o.URL {
 		return nil, fmt.Errorf("%w: the agent's webhook was changed", delivery.ErrWithdrawn)
+	}
+	e, err := h.mailbox.Pushing(ctx, o.Agent, o.EntryKey)
+	if err != nil {
+		return nil, err
+	}
+	if !e.Live {
+		return nil, fmt.Errorf("%w: the directive is %s", delivery.ErrWithdrawn, e.State)
 	}
 	return h.ma2h.PushDirective(ctx, e, o, now)
 }
@@ -77,8 +78,8 @@ func (h *Hub) approved(ctx context.Context, o inbox.Owed) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if o.EntryKey != "" && a.Policy.InboundWebhook != nil && *a.Policy.InboundWebhook == o.URL {
-		return true, nil
+	if o.EntryKey != "" {
+		return true, nil // pushDirective refuses it unless it is the webhook that the operator has set
 	}
 	return slices.Contains(a.Policy.CallbackHosts, o.Host), nil
 }

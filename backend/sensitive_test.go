@@ -8,7 +8,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
 )
@@ -89,12 +91,63 @@ func TestLogsCarryNoContent(t *testing.T) {
 	(&client{h: h, token: "NEEDLE-token"}).call("GET", "/v1/messages/"+id, nil).want(http.StatusUnauthorized)
 	h.operator().call("POST", "/api/session", msg{"token": "NEEDLE-guess"}).want(http.StatusUnauthorized)
 	h.operator().call("GET", "/v1/messages?q=NEEDLE-query", nil).want(http.StatusOK)
+	others := betweenAgents(h)
 	h.restart()
 	h.stop()
 	log := out.text()
-	for _, s := range []string{"NEEDLE", h.token, bot.Token, bot.SigningSecret} {
+	for _, line := range []string{`msg="request failed"`, "/v1/inbox", "cannot be applied", "msg_stuck"} {
+		if !strings.Contains(log, line) {
+			t.Errorf("%s was not logged: what is proved of the log here?\n%s", line, log)
+		}
+	}
+	for _, s := range append([]string{"NEEDLE", h.token, bot.Token, bot.SigningSecret}, others...) {
 		if i := strings.Index(log, s); i >= 0 {
 			t.Errorf("in the log: %.200s", log[i:])
 		}
 	}
+}
+
+// betweenAgents is the same loop on the other legs: directives with a webhook that refuses them, messages between
+// agents to sessions that say much of themselves, and what all of them are acknowledged with. It returns what besides
+// needles must not be told.
+func betweenAgents(h *house) []string {
+	h.set("inter_agent.enabled", true)
+	a, b := h.peer("from"), h.peer("to")
+	as := a.register(msg{"label": "NEEDLE-label", "project": "NEEDLE-project", "labels": msg{"NEEDLE-key": "NEEDLE-value"}, "run_id": "NEEDLE-run"})
+	bs := b.register()
+	b.call("POST", "/v1/sessions", msg{"label": "NEEDLE-label", "ttl_seconds": "NEEDLE-ttl"}).want(http.StatusUnprocessableEntity)
+	k := b.hook(func(int) int { return http.StatusBadRequest })
+	h.policy("to", msg{"inbound_webhook": k.URL + "/NEEDLE-path?token=NEEDLE-webhook"})
+	directive := h.tell("agent:to", msg{"title": "NEEDLE-directive", "body": "NEEDLE-body", "context": []msg{{"kind": "text", "text": "NEEDLE-context"}}}).want(http.StatusCreated).get("id")
+	h.owes(directive, inbox.OwedRefused, 1)
+	h.operator().call("POST", "/v1/directives", msg{"to": "agent:to", "title": "NEEDLE-refused", "priority": "NEEDLE"}).want(http.StatusBadRequest)
+	m := a.to("ask", "agent:to#"+bs, as).with("title", "NEEDLE-mail").with("body", "NEEDLE-mail-body").with("state", msg{"x": "NEEDLE-mail-state"}).with("client_ref", "NEEDLE-mail-ref")
+	id := a.send(m)
+	a.call("POST", "/v1/messages", a.to("ask", "agent:nobody", as).with("title", "NEEDLE-nowhere")).want(http.StatusUnprocessableEntity)
+	s := b.stream(bs)
+	for range 2 {
+		s.next()
+	}
+	s.close()
+	b.call("POST", "/v1/inbox/ack"+q(bs), msg{"ids": []string{id, directive, "NEEDLE-id"}, "note": "NEEDLE-ack-note"}).want(http.StatusOK)
+	b.call("POST", "/v1/messages/"+id+"/resolve"+q(bs), msg{"resolution": "declined", "comment": "NEEDLE-resolver"}).want(http.StatusOK)
+	a.send(a.to("notify", "agent:to#"+bs, as).with("title", "NEEDLE-bounce"))
+	h.kill(bs).want(http.StatusOK)
+	if got := kindsOf(a.drain(as)); got != "response receipt" {
+		h.t.Errorf("%s", got)
+	}
+	b.client.call("GET", "/v1/inbox"+q(bs), nil).want(http.StatusGone)
+	// What does get logged: what the hub cannot do.
+	if err := h.hub.secrets.Delete(fleet.SigningSecretName("to", fleet.HashToken(b.token))); err != nil {
+		h.t.Fatal(err)
+	}
+	h.tell("agent:to", msg{"title": "NEEDLE-unsigned", "body": "NEEDLE-unsigned"}).want(http.StatusCreated)
+	b.client.call("GET", "/v1/inbox?NEEDLE-query", nil).want(http.StatusInternalServerError)
+	stuck := inbox.Item{ID: "msg_stuck", Protocol: "forgotten", Kind: inbox.Task, State: inbox.Open, Agent: "to", Title: "NEEDLE-stuck", ReceivedAt: h.now(), ChangedAt: h.now(),
+		ExpiresAt: h.now().Add(-time.Minute), Original: []byte(`{"NEEDLE":1}`), Content: inbox.Content{Body: "NEEDLE-stuck", Action: &inbox.ActionRequest{Instructions: "NEEDLE-do"}}}
+	if _, _, _, err := h.hub.store.Insert(h.t.Context(), inbox.New{Item: stuck, Entry: inbox.Entry{At: h.now(), Actor: "agent:to", Action: "submitted"}}); err != nil {
+		h.t.Fatal(err)
+	}
+	a.drain("")
+	return []string{a.Token, a.SigningSecret, b.Token, b.SigningSecret}
 }

@@ -8,13 +8,13 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
 	"deskbell/backend/supervise"
 )
 
@@ -420,22 +420,53 @@ func TestOperatorNameReclassifies(t *testing.T) {
 	}
 }
 
-// A policy that changes while a message is being stored holds for that message too.
+// lateStore does something just before a message is written: whatever was looked up before that is stale by then.
+type lateStore struct {
+	mailbox.Store
+	late func()
+}
+
+func (l lateStore) Do(ctx context.Context, fn func(mailbox.Tx) error) error {
+	l.late()
+	return l.Store.Do(ctx, fn)
+}
+
+type lateItems struct {
+	inbox.Store
+	late func()
+}
+
+func (l lateItems) Insert(ctx context.Context, n inbox.New) (inbox.Item, []byte, bool, error) {
+	l.late()
+	return l.Store.Insert(ctx, n)
+}
+
+// A policy that changes while a message is being stored holds for that message too, by either way in.
 func TestPolicyChangedDuringASubmit(t *testing.T) {
 	h := openHouse(t)
 	bot := h.agent("bot")
-	look := h.hub.inbox.Policy
-	var changed atomic.Bool
-	h.hub.inbox.Policy = func(ctx context.Context, agent string) (inbox.Policy, error) {
-		p, err := look(ctx, agent)
-		if changed.CompareAndSwap(false, true) {
-			h.operator().call("PUT", "/v1/agents/bot/policy", msg{"operator_resolves_unlisted": true}).want(200)
-		}
-		return p, err
+	like := h.item(bot.submit(bot.envelope("ask").with("request", msg{"mode": "confirm"})))
+	allow := func() {
+		h.operator().call("PUT", "/v1/agents/bot/policy", msg{"operator_resolves_unlisted": true}).want(200)
 	}
-	id := bot.submit(bot.envelope("ask").with("request", msg{"mode": "confirm"}))
-	if b := h.item(id).Box(); b != "needs" {
-		t.Errorf("%s", b)
+	box, in := h.hub.mailbox.Config, h.hub.inbox.Config
+	box.Store, in.Store = lateStore{Store: box.Store, late: allow}, lateItems{in.Store, allow}
+	for name, submit := range map[string]func(inbox.New) error{
+		"mailbox": func(n inbox.New) error {
+			_, err := mailbox.New(box).Submit(t.Context(), n, nil, mailbox.Unfit{})
+			return err
+		},
+		"inbox": func(n inbox.New) error { _, _, err := inbox.NewInbox(in).Submit(t.Context(), n); return err },
+	} {
+		h.operator().call("PUT", "/v1/agents/bot/policy", msg{"operator_resolves_unlisted": false}).want(200)
+		it := like
+		it.ID = inbox.NewItemID()
+		if err := submit(inbox.New{Item: it, Entry: inbox.Entry{At: it.ReceivedAt, Actor: "agent:bot", Action: "submitted"}}); err != nil {
+			t.Fatal(err)
+		}
+		if b := h.item(it.ID).Box(); b != "needs" {
+			t.Errorf("%s: %s", name, b)
+		}
 	}
 }
 

@@ -42,11 +42,11 @@ var obligations = map[string][]string{
 	"dp-017": {"backend/signing.TestVectors"},
 	"dp-018": {"backend/signing.TestVectors", "backend.TestClaims"},
 	"dp-019": {"backend.TestRegistration", "backend.TestHashAgentsGetNoSession", "backend.TestLiveSessionCap", "backend.TestRenewal", "backend.TestTerminalTouchpoints",
-		"backend.TestKillSwitch", "backend.TestMarkerRidesTheFirstEnd", "backend.TestSessionVisibility", "backend.TestStopRacesRegistration"},
+		"backend.TestKillSwitch", "backend.TestMarkerRidesTheFirstEnd", "backend.TestSessionVisibility", "backend.TestStopRacesRegistration", "backend.TestStopBetweenTheTransactionsOfARegistration"},
 	"dp-020": {"backend.TestDrainVisibility", "backend.TestTerminalTouchpoints", "backend.TestDrainsShareExactlyOnce", "backend.TestSiblingRescues", "backend.TestDeliveredForm",
-		"backend.TestInboxAck", "backend.TestFleetMailIsReadable", "backend.TestWebhookDeliversAndTheMailboxStaysTheTruth"},
-	"dp-021": {"backend.TestZombieSocket", "backend.TestStreamHold", "backend.TestStreamIsProvisional", "backend.TestMailboxCapability", "backend.TestPresenceAndReachability"},
-	"dp-022": {"backend.TestMailboxTrack", "backend.TestReceipts", "backend.TestBounceNeverRewritesAnAnswer", "backend.TestSettledInDueOrder", "backend.TestModel"},
+		"backend.TestInboxAck", "backend.TestFleetMailIsReadable", "backend.TestWebhookDeliversAndTheMailboxStaysTheTruth", "backend.TestWebhookGetsDirectivesAlone"},
+	"dp-021": {"backend.TestZombieSocket", "backend.TestStreamIsKeptAlive", "backend.TestStreamHold", "backend.TestLastEventIDIsNoAcknowledgment", "backend.TestStreamIsProvisional", "backend.TestMailboxCapability", "backend.TestPresenceAndReachability"},
+	"dp-022": {"backend.TestMailboxTrack", "backend.TestEveryEndBetweenAgentsIsPushed", "backend.TestReceipts", "backend.TestBounceNeverRewritesAnAnswer", "backend.TestSettledInDueOrder", "backend.TestModel"},
 	"dp-023": {"backend.TestTerminalTouchpoints", "backend.TestAllowlist", "backend.TestDestination", "backend.TestSubmitAcks", "backend.TestInterAgentIsOptIn", "backend.TestIdempotencyAcrossSessions"},
 	"dp-024": {"backend.TestResolversOfAddressed"},
 	"dp-025": {"backend/signing.TestShapeVectors"},
@@ -54,8 +54,13 @@ var obligations = map[string][]string{
 	"dp-027": {"backend.TestDialogues/ask/input schemas nobody could answer", "backend.TestDialogues/ask/input schemas that can be answered"},
 	"dp-028": {"backend.TestDialogues/ask/an edited answer travels as it is; an option is none", "backend.TestDialogues/ask/a synthesized option typed by hand is no edit"},
 	"dp-029": {"backend.TestDialogues/version/corrections apply at every minor", "backend.TestDialogues/version/allow_edit is ignored below 0.6 and kept as it was sent"},
-	"pa-001": {"backend.TestConformanceTable"},
-	"pa-002": {"backend.TestConformanceTable"},
+	// The audits of the text itself: what proves each of their points, version 0.3 and 0.4, then 0.5.
+	"pa-001": {"backend.TestStateByteForByte", "backend.TestUnsignableIsNotDelivered", "backend.TestDialogues/pull/unknown and foreign look alike", "backend/signing.TestCanonical",
+		"backend/delivery.TestDial", "backend.TestFirstEndIsLinearizable", "store.TestKilledAtEveryCommitPoint", "backend.TestEveryEndIsPushed", "backend.TestDirectives",
+		"backend.TestAckRaces", "backend.TestPresenceAndReachability"},
+	"pa-002": {"backend.TestAddressGates", "backend.TestTerminalTouchpoints", "backend.TestSubmitAcks", "backend.TestResolversOfAddressed", "backend.TestMailboxTrack",
+		"backend.TestEveryEndBetweenAgentsIsPushed", "backend.TestInterAgentIsOptIn", "backend.TestStreamIsProvisional", "backend.TestDrainVisibility", "backend.TestDeliveredForm",
+		"backend/signing.TestVectors", "backend.TestKillSwitch", "backend.TestSessionVisibility", "backend.TestWaitingDrainWakes"},
 }
 
 // published is a vector as it is published; which members there are depends on what it is about.
@@ -144,7 +149,7 @@ func TestPublishedVectors(t *testing.T) {
 				t.Fatal("no test is known to prove it: add it to the table of obligations")
 			}
 			for _, test := range tests {
-				if !proofs[test] {
+				if !proofs.canFail[test] {
 					t.Errorf("there is no test %s", test)
 				}
 			}

@@ -16,6 +16,7 @@ func hook(t *testing.T, status int) (address string, got chan []byte, headers ch
 	got, headers = make(chan []byte, 16), make(chan string, 16)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		fits(t, "ma2h/inbound-message", body)
 		headers <- r.Header.Get(signing.HeaderName)
 		got <- body
 		w.WriteHeader(status)
@@ -68,11 +69,14 @@ func TestWebhookRefusalIsFinalAndSessionsHaveNone(t *testing.T) {
 	h.operator().call("PUT", "/v1/agents/bot/policy", msg{"inbound_webhook": address}).want(http.StatusOK)
 	session := bot.call("POST", "/v1/sessions", msg{}).want(http.StatusCreated).get("session", "id")
 	directive(h, "agent:bot#"+session)
+	if n := h.rows("SELECT count(*) FROM owed"); n != 0 {
+		t.Errorf("a directive to a session owes %d pushes", n)
+	}
 	id := directive(h, "bot")
 	body := <-got
 	<-headers
 	if s, err := signing.DirectiveOf(body); err != nil || s.ID != id {
-		t.Fatalf("the webhook got %s first", body)
+		t.Fatalf("the webhook got %s", body)
 	}
 	eventually(t, "the refusal to be recorded", func() bool {
 		o, attempts, err := h.hub.store.OwedOfEntry(t.Context(), id)
@@ -80,6 +84,9 @@ func TestWebhookRefusalIsFinalAndSessionsHaveNone(t *testing.T) {
 	})
 	if d := h.operator().call("GET", "/v1/directives/"+id, nil).get("delivery", "state"); d != "queued" {
 		t.Errorf("a refused push says %s", d)
+	}
+	if len(got) > 0 {
+		t.Errorf("and it got %s", <-got)
 	}
 	h.operator().call("PUT", "/v1/agents/bot/policy", msg{"inbound_webhook": "http://10.0.0.1/x"}).want(http.StatusUnprocessableEntity)
 }

@@ -140,3 +140,18 @@ func FuzzCompileAnswer(f *testing.F) {
 		}
 	})
 }
+
+// Two numbers that differ in their last digit are two, however long they are.
+func TestAnswersAreJudgedToTheLastDigit(t *testing.T) {
+	answer, err := CompileAnswer([]byte(`{"type":"object","properties":{"n":{"enum":[90071992547409930001]},"m":{"maximum":90071992547409930001}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, fits := range map[string]bool{
+		`{"n":90071992547409930001}`: true, `{"n":90071992547409930002}`: false, `{"m":90071992547409930001}`: true, `{"m":90071992547409930002}`: false,
+	} {
+		if bad := answer.Validate([]byte(value)); (len(bad) == 0) != fits {
+			t.Errorf("%s: %v", value, bad)
+		}
+	}
+}

@@ -117,28 +117,23 @@ func (s *Store) Rotate(ctx context.Context, id string, hash []byte, now, overlap
 	})
 }
 
-// Revoke implements fleet.Store.
-func (s *Store) Revoke(ctx context.Context, id string, now time.Time, audit fleet.Audit) error {
-	return s.do(ctx, func(t *tx) error {
-		a, err := t.Agent(id)
-		if err != nil {
-			return err
-		}
-		if !a.RevokedAt.IsZero() {
-			return nil
-		}
-		if err := t.exec(`DELETE FROM credentials WHERE agent = ?`, id); err != nil {
-			return err
-		}
-		if err := t.exec(`UPDATE agents SET revoked_at = ? WHERE id = ?`, ms(now), id); err != nil {
-			return err
-		}
-		// Nor does a pairing that was approved and not fetched give any.
-		if err := t.exec(`UPDATE pairings SET state = 'refused' WHERE agent = ? AND state = 'approved'`, id); err != nil {
-			return err
-		}
-		return t.Audit(audit)
-	})
+// Revoke implements mailbox.Tx.
+func (t *tx) Revoke(id string, now time.Time, audit fleet.Audit) error {
+	a, err := t.Agent(id)
+	if err != nil || !a.RevokedAt.IsZero() {
+		return err
+	}
+	if err := t.exec(`DELETE FROM credentials WHERE agent = ?`, id); err != nil {
+		return err
+	}
+	if err := t.exec(`UPDATE agents SET revoked_at = ? WHERE id = ?`, ms(now), id); err != nil {
+		return err
+	}
+	// Nor does a pairing that was approved and not fetched give any.
+	if err := t.exec(`UPDATE pairings SET state = 'refused' WHERE agent = ? AND state = 'approved'`, id); err != nil {
+		return err
+	}
+	return t.Audit(audit)
 }
 
 // SetPolicy implements fleet.Store.

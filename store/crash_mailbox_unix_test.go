@@ -48,13 +48,21 @@ func boxAt(s *Store, at time.Time) crashBox {
 		CheckInput: func(_, _ json.RawMessage) []inbox.FieldError { return nil },
 		OnOwed:     func() {}, OnHand: func(string) {}, OnDue: func() {}, Log: slog.New(slog.DiscardHandler),
 		Settle: func(ctx context.Context) error { return b.box.Settle(ctx) }})
-	b.box = mailbox.New(mailbox.Config{Store: s, Inbox: b.in, Now: now, Operator: op, Webhook: func(fleet.Agent, mailbox.Entry) *inbox.Owed { return nil }, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
+	b.box = mailbox.New(mailbox.Config{Store: s, Inbox: b.in, Now: now, Operator: op, Webhook: webhook, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 		Receipt: func(f mailbox.ReceiptFacts) []byte { return fmt.Appendf(nil, `{"id":%q}`, f.ID) },
 		Limits: func() mailbox.Limits {
 			return mailbox.Limits{Visibility: time.Minute, Retention: 24 * time.Hour, Window: 90 * time.Second, MinTTL: time.Minute, MaxTTL: time.Hour, MaxLive: 16,
 				TerminalRetention: 24 * time.Hour, MaxBatch: 32, StreamHold: time.Minute, Depth: 100, InterAgent: true}
+		},
+		Seal: func(context.Context, string) (func(mailbox.Entry) ([]byte, error), error) {
+			return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
 		}})
 	return b
+}
+
+// webhook is what every directive of the script is owed to.
+func webhook(a fleet.Agent, e mailbox.Entry) *inbox.Owed {
+	return &inbox.Owed{EntryKey: e.Key, Protocol: "ma2h", Agent: a.ID, URL: "https://b.example/hook", Host: "b.example", State: inbox.OwedPending, Created: noon, NextAt: noon}
 }
 
 // labelled is the session that registered under a label; false: there is none.
@@ -73,6 +81,28 @@ func entryAt(ctx context.Context, s *Store, agent, key string) (e mailbox.Entry,
 		return e, false, nil
 	}
 	return e, err == nil, err
+}
+
+// owedAt is the push of a directive; false: there is none.
+func owedAt(ctx context.Context, s *Store, key string) ([]inbox.Attempt, bool, error) {
+	o, attempts, err := s.OwedOfEntry(ctx, key)
+	if errors.Is(err, inbox.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err == nil && (o.Attempts != len(attempts) || (o.State != inbox.OwedPending && o.State != inbox.OwedDone)) {
+		err = fmt.Errorf("the push of %s is %+v after %d attempts", key, o, len(attempts))
+	}
+	return attempts, err == nil, err
+}
+
+// attempted records an attempt at a directive's webhook.
+func (b crashBox) attempted(ctx context.Context, key string, state inbox.OwedState, status int) error {
+	o, _, err := b.s.OwedOfEntry(ctx, key)
+	if err != nil {
+		return err
+	}
+	o.State, o.Attempts = state, o.Attempts+1
+	return b.s.Attempted(ctx, o, inbox.Attempt{N: o.Attempts, At: noon, Status: status})
 }
 
 // mailOf are the entries about an item in a mailbox, by kind.
@@ -181,13 +211,20 @@ func mailboxScript() []step {
 	submit(2, inbox.Notice, "b", "")     // acknowledged
 	submit(3, inbox.Question, "", "")    // answered by the person
 	submit(4, inbox.Task, "b", "b2")     // never seen; its session lapses
-	add("directive", func(ctx context.Context, b crashBox) error {
-		_, err := b.box.Author(ctx, mailbox.Entry{Key: "dir_1", From: "human:alice", To: "agent:b", Body: []byte(`{}`)})
-		return err
-	}, func(ctx context.Context, s *Store) (bool, error) {
-		_, found, err := entryAt(ctx, s, "b", "dir_1")
-		return found, err
-	})
+	author := func(key string) {
+		add("directive "+key, func(ctx context.Context, b crashBox) error {
+			_, err := b.box.Author(ctx, mailbox.Entry{Key: key, From: "human:alice", To: "agent:b", Body: []byte(`{}`)})
+			return err
+		}, func(ctx context.Context, s *Store) (bool, error) {
+			_, found, err := entryAt(ctx, s, "b", key)
+			_, owed, oerr := owedAt(ctx, s, key)
+			if err := errors.Join(err, oerr); err != nil {
+				return false, err
+			}
+			return half("the directive "+key+" and its push", found, owed)
+		})
+	}
+	author("dir_1")
 	id := func(n int) string { return newItem(n).Item.ID }
 	add("drain b1", func(ctx context.Context, b crashBox) error { // T4: three entries, two messages, one session
 		b1, _, err := labelled(ctx, b.s, "b1")
@@ -234,6 +271,32 @@ func mailboxScript() []step {
 			return false, err
 		}
 		return half("the acknowledgment", m.State == mailbox.Acknowledged, d.State == mailbox.Acknowledged, it.State == inbox.Acknowledged, m.Note == "noted" && !m.Live)
+	})
+	author("dir_2")
+	add("failed push of dir_2", func(ctx context.Context, b crashBox) error {
+		return b.attempted(ctx, "dir_2", inbox.OwedPending, 503)
+	}, func(ctx context.Context, s *Store) (bool, error) {
+		attempts, owed, err := owedAt(ctx, s, "dir_2")
+		return owed && len(attempts) > 0, err
+	})
+	add("push of dir_2", func(ctx context.Context, b crashBox) error { // first that it was received, then that nothing more is owed
+		if err := b.box.Webhooked(ctx, "b", "dir_2"); err != nil {
+			return err
+		}
+		return b.attempted(ctx, "dir_2", inbox.OwedDone, 200)
+	}, func(ctx context.Context, s *Store) (bool, error) {
+		e, _, err := entryAt(ctx, s, "b", "dir_2")
+		attempts, owed, oerr := owedAt(ctx, s, "dir_2")
+		if err := errors.Join(err, oerr); err != nil || !owed {
+			return false, err
+		}
+		if len(attempts) == 0 || attempts[len(attempts)-1].Status != 200 {
+			return false, nil
+		}
+		if e.State != mailbox.Delivered || e.DeliveredAt.IsZero() || !e.Presented || !e.Live {
+			return false, fmt.Errorf("nothing is owed for dir_2, and its entry is %+v", e)
+		}
+		return true, nil
 	})
 	ended := func(n int, actor string) func(context.Context, *Store) (bool, error) {
 		return func(ctx context.Context, s *Store) (bool, error) {

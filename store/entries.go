@@ -121,20 +121,19 @@ func (t *tx) Enqueue(e mailbox.Entry) error {
 		ms(e.DeliveredAt), ms(e.EndedAt), string(e.Prior), e.Note, e.Live, ms(e.InvisibleUntil), e.ClaimedBy, e.Presented)
 }
 
-// hand puts a reply into the mailbox of the session that asked, if it is live as the item ends (MA2H §6).
-func (t *tx) hand(n int64, it inbox.Item, h inbox.Hand) error {
+// hand puts a reply into the mailbox of the session that asked, as the mailbox decides.
+func (t *tx) hand(it inbox.Item, h inbox.Hand) error {
 	s, err := t.Session(h.Session)
-	if err != nil && !errors.Is(err, fleet.ErrUnknownSession) {
+	if errors.Is(err, fleet.ErrUnknownSession) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
-	if err != nil || s.Agent != it.Agent || !s.Live(it.Outcome.Time()) {
-		return nil // pulling remains; nothing bounces
+	if e, ok := mailbox.Answer(it, h, s); ok {
+		return t.Enqueue(e)
 	}
-	t.dueMoved = true
-	return t.exec(`INSERT INTO entries (key, kind, agent, session, sender, dest, body, item, state, enqueued_at, expires_at, due_at,
-			delivered_at, ended_at, prior, note, live, invisible_until, claimed_by, presented)
-		VALUES (?,'response',?,?,?,?,?,?,'queued',?,0,?,0,0,'','',1,0,'',0)`,
-		it.Outcome.ID, it.Agent, h.Session, it.Outcome.Actor, h.To, it.Response, n, ms(it.Outcome.Time()), ms(h.Until))
+	return nil
 }
 
 // Entry implements mailbox.Tx.
@@ -149,7 +148,9 @@ func (t *tx) PutEntry(e mailbox.Entry) error {
 		string(e.State), ms(e.DeliveredAt), ms(e.EndedAt), string(e.Prior), e.Note, e.Live, ms(e.InvisibleUntil), e.ClaimedBy, e.Presented, e.Key)
 }
 
-// visible is which live entries a drain may get: ?1 the agent, ?2 its session or ”.
+// visible is which live entries a drain may get: ?1 the agent, ?2 its session or ”. Without a session these are
+// principal-addressed directives only, exactly as before sessions existed; with one also messages to the principal and
+// everything to that session (MA2H §8.7.1).
 const visible = `entries.live = 1 AND entries.agent = ?1 AND CASE WHEN ?2 = ''
 	THEN entries.kind = 'directive' AND entries.session = ''
 	ELSE entries.session = ?2 OR (entries.session = '' AND entries.kind IN ('directive', 'message')) END`
@@ -213,15 +214,6 @@ func (s *Store) DirectiveByKey(ctx context.Context, key string) (mailbox.Entry, 
 // Directives implements mailbox.Store.
 func (s *Store) Directives(ctx context.Context, agent string, limit int) ([]mailbox.Entry, error) {
 	return scanEntries(s.query(ctx, `SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.kind = 'directive' AND (?1 = '' OR entries.agent = ?1) ORDER BY entries.n DESC LIMIT ?2`, agent, limit))
-}
-
-// EntryOf implements mailbox.Store.
-func (s *Store) EntryOf(ctx context.Context, itemID string) (mailbox.Entry, error) {
-	st, err := s.stmt(ctx, `SELECT `+entryColumns+` FROM `+entryTables+` WHERE items.id = ? AND entries.kind = 'message'`)
-	if err != nil {
-		return mailbox.Entry{}, err
-	}
-	return scanEntry(st.QueryRowContext(ctx, itemID))
 }
 
 // PurgeMail implements mailbox.Store. What belongs to an ask or a task goes with it.

@@ -192,6 +192,17 @@ func (t *tx) appendStep(protocol, session string, seal bool, link func(head stri
 		step.Hash, step.Seq, sealed, ms(step.At), protocol, session)
 }
 
+// SetFolder implements guardian.Store.
+func (g Guarded) SetFolder(ctx context.Context, protocol, session, folder string) error {
+	return g.s.do(ctx, func(t *tx) error {
+		n, err := t.run(`UPDATE guarded SET folder = CASE folder WHEN '' THEN ? ELSE folder END WHERE protocol = ? AND id = ?`, folder, protocol, session)
+		if err == nil && n == 0 {
+			err = guardian.ErrUnknownSession
+		}
+		return err
+	})
+}
+
 // Answer implements guardian.Store.
 func (g Guarded) Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, when time.Time, answer []byte) error {
 	text, err := json.Marshal(append([]string{}, codes...))

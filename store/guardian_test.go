@@ -284,7 +284,15 @@ func TestJoin(t *testing.T) {
 	if _, err := join("r3", "", false, nil); !errors.Is(err, guardian.ErrSealed) {
 		t.Errorf("after the end: %v", err)
 	}
-	if s, err := g.Session(t.Context(), "acs", "s"); err != nil || s.Steps != 2 || s.SealedAt.IsZero() {
+	for _, folder := range []string{"/first", "/second"} { // this session's is known
+		if err := g.SetFolder(t.Context(), "acs", "s", folder); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := g.SetFolder(t.Context(), "acs", "nobody", "/"); !errors.Is(err, guardian.ErrUnknownSession) {
+		t.Errorf("nobody's folder: %v", err)
+	}
+	if s, err := g.Session(t.Context(), "acs", "s"); err != nil || s.Folder != "/w" || s.Steps != 2 || s.SealedAt.IsZero() {
 		t.Errorf("session %+v, %v", s, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -18,7 +19,7 @@ var _ inbox.Store = (*Store)(nil)
 const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, items.state, items.agent, items.title, items.priority,
 	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.bulk, items.original,
 	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
-	items.archived, items.snoozed_until, items.pending, items.progress`
+	items.archived, items.snoozed_until, items.pending, items.due_at, items.progress`
 
 // briefColumns is the same without what a row of a list does not show: body, context, the original and the reply.
 var briefColumns = strings.NewReplacer("items.bulk", "NULL AS bulk", "items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
@@ -33,10 +34,11 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 		content                                                 []byte
 		outcome, trackDetail, mailbox, pending, large, progress sql.NullString
 		received, expires, changed, snoozed, priority           int64
+		due                                                     int64
 	)
 	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
 		&received, &expires, &changed, &content, &large, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
-		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending, &progress)
+		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending, &due, &progress)
 	if err != nil {
 		return it, 0, err
 	}
@@ -56,6 +58,9 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	}
 	it.Content.Body, it.Content.Context = b.Body, b.Context
 	it.Track.State = inbox.TrackState(track)
+	if it.Terminal() && due > 0 {
+		it.CollectBy = at(due - strictly)
+	}
 	return it, n, nil
 }
 
@@ -86,10 +91,16 @@ func endedAt(it inbox.Item) int64 {
 	return 0
 }
 
+// strictly is how long after a deadline that an act may still meet it is due.
+const strictly = 1 // millisecond
+
 // dueAt is when the clock next does something to an item, as a row holds it.
 func dueAt(it inbox.Item) int64 {
 	if it.Terminal() {
-		return 0
+		if it.CollectBy.IsZero() {
+			return 0
+		}
+		return ms(it.CollectBy) + strictly
 	}
 	var due time.Time
 	nearer := func(t time.Time) {
@@ -98,7 +109,7 @@ func dueAt(it inbox.Item) int64 {
 		}
 	}
 	if !it.ExpiresAt.IsZero() {
-		nearer(it.ExpiresAt.Add(time.Millisecond)) // strictly after the deadline
+		nearer(it.ExpiresAt.Add(strictly * time.Millisecond))
 	}
 	nearer(it.Marks.SnoozedUntil)
 	if it.Pending != nil {
@@ -128,6 +139,13 @@ func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, er
 		case !errors.Is(err, sql.ErrNoRows):
 			return it, nil, false, err
 		}
+	}
+	if new.For != nil {
+		a, err := t.Agent(it.Agent)
+		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
+			return it, nil, false, err
+		}
+		it.ForOperator = new.For(a.Policy.Inbox())
 	}
 	content, large, err := split(it.Content)
 	if err != nil {
@@ -187,7 +205,7 @@ func (s *Store) Item(ctx context.Context, id string) (inbox.Item, error) {
 	}
 }
 
-// ItemByKey implements inbox.Store.
+// ItemByKey returns the item an idempotency key made, with its digest; inbox.ErrNotFound.
 func (s *Store) ItemByKey(ctx context.Context, protocol, agent, key string) (inbox.Item, []byte, error) {
 	var id string
 	var digest []byte
@@ -300,8 +318,13 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 			return it, err
 		}
 	}
+	if ch.Withdraw {
+		if err := t.exec(`UPDATE owed SET state = 'gave_up', round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, n); err != nil {
+			return it, err
+		}
+	}
 	if ch.Hand != nil {
-		if err := t.hand(n, it, *ch.Hand); err != nil {
+		if err := t.hand(it, *ch.Hand); err != nil {
 			return it, err
 		}
 	}

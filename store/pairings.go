@@ -66,6 +66,11 @@ func (s *Store) SetPairing(ctx context.Context, id string, from, to fleet.Pairin
 		if n == 0 {
 			return fleet.ErrPairingOver
 		}
+		if to == fleet.PairingApproved {
+			if err := t.exec(`UPDATE pairings SET state = 'refused' WHERE state = 'pending' AND agent = (SELECT agent FROM pairings WHERE id = ?)`, id); err != nil {
+				return err
+			}
+		}
 		return t.Audit(audit)
 	})
 }

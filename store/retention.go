@@ -12,9 +12,9 @@ import (
 // keepTombstones is how long the hub still knows that an id is gone rather than unknown.
 const keepTombstones = 365 * 24 * time.Hour
 
-// over is which items' retention has ended: ?1 for most, ?2 for those whose end nobody collected even after they were
-// marked so. Each half reads one index.
-const over = `n IN (SELECT n FROM items WHERE ended_at > 0 AND ended_at < ?1 AND (kind = 'notice' OR track <> 'expired' OR ended_at < ?2)
+// over is which items' retention has ended: ?1 for most, ?2 for those whose answer was given up. What nobody has collected
+// yet is the clock's. Each half reads one index.
+const over = `n IN (SELECT n FROM items WHERE ended_at > 0 AND ended_at < ?1 AND (kind = 'notice' OR (track <> '' AND (track <> 'expired' OR ended_at < ?2)))
 	UNION ALL SELECT n FROM items WHERE box = 'notices' AND is_read = 1 AND received_at < ?1 LIMIT ?3)`
 
 // Purge implements inbox.Store.
@@ -34,38 +34,12 @@ func (s *Store) Purge(ctx context.Context, now time.Time, keep time.Duration, li
 	err = s.do(ctx, func(t *tx) error {
 		ids = nil
 		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE `+over, ms(before), ms(beforeUncollected), limit)
+		list, err := all(rows, err, scanFound)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		type found struct {
-			n  int64
-			it inbox.Item
-		}
-		var all []found
-		for rows.Next() {
-			it, n, err := scanItem(rows)
-			if err != nil {
-				return err
-			}
-			all = append(all, found{n, it})
-		}
-		if err := rows.Err(); err != nil {
-			return err
-		}
-		for _, f := range all {
-			if f.it.Kind != inbox.Notice && f.it.Track.State == inbox.TrackNone {
-				it := f.it
-				it.Track.State = inbox.TrackExpired
-				entry := inbox.Entry{At: now, Actor: inbox.ExpiredActor, Action: "answer never collected"}
-				if _, err := t.update(f.n, f.it, inbox.Change{Item: it, Entry: entry}); err != nil {
-					return err
-				}
-				// Never delivered means that it will not be, either.
-				if err := t.exec(`UPDATE owed SET state = 'gave_up', round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, f.n); err != nil {
-					return err
-				}
-			} else if err := t.remove(f.n, f.it, now); err != nil {
+		for _, f := range list {
+			if err := t.remove(f.n, f.it, now); err != nil {
 				return err
 			}
 			ids = append(ids, f.it.ID)
@@ -73,6 +47,26 @@ func (s *Store) Purge(ctx context.Context, now time.Time, keep time.Duration, li
 		return t.exec(`DELETE FROM tombstones WHERE at < ?`, ms(now.Add(-keepTombstones)))
 	})
 	return ids, err
+}
+
+// found is an item with its row number.
+type found struct {
+	it inbox.Item
+	n  int64
+}
+
+func scanFound(row scanner) (f found, err error) {
+	f.it, f.n, err = scanItem(row)
+	return f, err
+}
+
+// Retain implements inbox.Store.
+func (s *Store) Retain(ctx context.Context, keep time.Duration) error {
+	return s.do(ctx, func(t *tx) error {
+		t.dueMoved = true
+		return t.exec(`UPDATE items SET due_at = ended_at + ?1 WHERE ended_at > 0 AND kind <> 'notice' AND track = '' AND due_at <> ended_at + ?1`,
+			keep.Milliseconds()+strictly)
+	})
 }
 
 // remove deletes an item with all that belongs to it and leaves a tombstone of that time.

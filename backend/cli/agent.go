@@ -126,35 +126,24 @@ type agentRow struct {
 
 func (a *app) listAgents(ctx context.Context) error {
 	return a.asOperator(ctx, func(h *hub) error {
-		var raw json.RawMessage
-		if err := h.Call(ctx, http.MethodGet, "/api/fleet", nil, &raw); err != nil {
-			return err
-		}
-		var doc struct {
-			Agents []fleetAgent `json:"agents"`
-		}
-		if err := json.Unmarshal(raw, &doc); err != nil {
-			return err
-		}
 		if a.json {
-			var whole struct {
-				Agents []map[string]json.RawMessage `json:"agents"`
-			}
-			if err := json.Unmarshal(raw, &whole); err != nil {
+			var doc json.RawMessage
+			if err := h.Call(ctx, http.MethodGet, "/v1/agents", nil, &doc); err != nil {
 				return err
 			}
-			for _, ag := range whole.Agents {
-				delete(ag, "sessions") // `agent sessions` lists those
-			}
-			return a.printJSON(map[string]any{"agents": whole.Agents})
+			return a.printJSON(doc)
 		}
-		if len(doc.Agents) == 0 {
+		agents, err := fleetOf(ctx, h)
+		if err != nil {
+			return err
+		}
+		if len(agents) == 0 {
 			a.say("No agents yet: `deskbell agent add ID` enrols one.")
 			return nil
 		}
 		now := time.Now()
 		rows := [][]string{{"AGENT", "PROTOCOL", "LISTENED", "OPEN", "MAILBOX", "NOTE"}}
-		for _, r := range doc.Agents {
+		for _, r := range agents {
 			rows = append(rows, []string{line(r.AgentID), line(r.Protocol), r.Presence.text(now), itoa(r.OpenItems), itoa(r.waiting()), r.note(now)})
 		}
 		table(a.out, rows)

@@ -12,8 +12,8 @@ import (
 )
 
 type presence struct {
-	State    string `json:"state"`
-	LastSeen int64  `json:"last_seen,omitempty"`
+	State    string  `json:"state"`
+	LastSeen instant `json:"last_seen,omitempty"`
 }
 
 // fleetAgent is an agent with what is known of where it is.
@@ -187,4 +187,4 @@ func (a *app) listSessions(ctx context.Context, h *hub, id string) error {
 }
 
 // text is when somebody last listened, as a table shows it. One that posts and never collects has never listened.
-func (p presence) text(now time.Time) string { return ago(fromMs(p.LastSeen), now) }
+func (p presence) text(now time.Time) string { return ago(p.LastSeen.time(), now) }

@@ -12,9 +12,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"deskbell/backend"
 	"deskbell/backend/config"
 )
 
@@ -65,13 +67,14 @@ func completionCommand() *cobra.Command {
 }
 
 // The files of the data folder that a backup of the database does not hold.
-var secretFiles = []string{"secrets.json", "ed25519.key", "operator.token"}
+var secretFiles = []string{"secrets.json", "ed25519.key", "operator.token", backend.ACSKeyFile}
 
 const backupLong = `Writes a consistent copy of the database to FILE, which must not exist, also while the hub runs.
 
 In FILE: every message with its history and answer, the agents with their policies and the hashes of their tokens, the
 settings, the audit lines. Not in FILE: what must stay secret. --with-secrets puts that beside it, in the folder
-FILE.secrets: the agents' signing secrets and the named secrets (secrets.json), the hub's signing key (ed25519.key) and
+FILE.secrets: the agents' signing secrets and the named secrets (secrets.json), the hub's signing key (ed25519.key), what
+ACS agents sign with (acs/hmac.key), and
 the operator's token (operator.token). Keep that folder as safe as a password.
 
 To restore: stop the hub, put FILE in the data folder as deskbell.db, remove deskbell.db-wal and deskbell.db-shm there,
@@ -138,7 +141,7 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 	}
 	a.tell("%s: %d bytes. In it: messages with their history, agents, settings, audit lines.", path, info.Size())
 	if withSecrets {
-		a.tell("%s: secrets.json, ed25519.key, operator.token. Keep it as safe as a password.", folder)
+		a.tell("%s: %s. Keep it as safe as a password.", folder, strings.Join(copied, ", "))
 		return nil
 	}
 	a.tell("Not in it: signing secrets and named secrets, the hub's signing key, the operator's token (--with-secrets copies them too).")
@@ -153,6 +156,9 @@ func copySecrets(from, to string) (copied []string, err error) {
 			continue // no secrets yet
 		}
 		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
 			return nil, err
 		}
 		if err := os.WriteFile(filepath.Join(to, name), raw, 0o600); err != nil {

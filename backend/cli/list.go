@@ -44,7 +44,7 @@ func (a *app) listCommand() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.list(cmd.Context(), f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.status, "status", "", "`STATUS` is open, answered, declined, cancelled, expired, completed, dismissed or delivered")
+	fl.StringVar(&f.status, "status", "", "`STATUS` is open, answered, declined, cancelled, expired, completed, dismissed, delivered, or between agents queued, acknowledged or bounced")
 	fl.StringVar(&f.kind, "type", "", "`TYPE` is ask, task or notify")
 	fl.StringVar(&f.from, "agent", "", "only what the agent of this `ID` sent")
 	fl.StringVar(&f.protocol, "protocol", "", "only what came in this `PROTOCOL` (ma2h, acs, map, pi, acp)")
@@ -61,7 +61,7 @@ func (a *app) list(ctx context.Context, f *listFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit must not be negative")
 	}
-	if err := oneOf("--status", f.status, "open", "answered", "declined", "cancelled", "expired", "completed", "dismissed", "delivered"); err != nil {
+	if err := oneOf("--status", f.status, "open", "answered", "declined", "cancelled", "expired", "completed", "dismissed", "delivered", "queued", "acknowledged", "bounced"); err != nil {
 		return err
 	}
 	if err := oneOf("--type", f.kind, "ask", "task", "notify"); err != nil {

@@ -22,8 +22,9 @@ func (a *app) pairCommand() *cobra.Command {
 		Use:   "pair ID",
 		Short: "Ask the person for an agent's credentials",
 		Long: "Asks for credentials for an agent, prints a code, and waits until the person, who sees the same code in the window,\n" +
-			"approves. Then it prints the credentials, once. Nothing of the hub's data folder but its address is needed.\n\n" +
-			"Exit codes: 0 approved, 10 refused, 11 nobody decided in time, 1 any other failure.",
+			"approves. Then it prints the credentials, once. Nothing of the hub's data folder but its address is needed.\n" +
+			"Interrupted, it withdraws its request.\n\n" +
+			"Exit codes: 0 approved, 10 refused, 11 nobody decided in time, 130 interrupted, 1 any other failure.",
 		Example: "  deskbell pair deploybot --note \"from the build machine\"\n  deskbell pair deploybot --out ~/.config/deploybot/deskbell.json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,28 +72,46 @@ func (a *app) pair(ctx context.Context, id, note, out string) error {
 		return err
 	}
 	a.say("Code: %s\nApprove the pairing of %s in Deskbell's window if it shows the same code. Waiting…", p.Code, id)
-	for attempt := 0; ; attempt++ {
-		var now pairing
-		again, err := a.find(cfg) // the hub may have been restarted elsewhere
-		if err == nil {
+	call := func(ctx context.Context, method string, out any) error {
+		if again, err := a.find(cfg); err == nil { // the hub may have been restarted elsewhere
 			base = again
 		}
-		err = a.dial(cfg, base, p.Secret).Call(ctx, http.MethodGet, "/v1/pairings/"+url.PathEscape(p.ID), nil, &now)
+		return a.dial(cfg, base, p.Secret).Call(ctx, method, "/v1/pairings/"+url.PathEscape(p.ID), nil, out)
+	}
+	c, err := awaitPairing(ctx, call)
+	if err == nil {
+		return a.keepCredentials(c, out)
+	}
+	if ctx.Err() != nil { // interrupted: the person need not decide on what nobody waits for
+		brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+		defer cancel()
+		if call(brief, http.MethodDelete, nil) == nil {
+			a.say("The request is withdrawn.")
+		}
+	}
+	return err
+}
+
+// awaitPairing asks about a pairing until it is decided.
+func awaitPairing(ctx context.Context, call func(ctx context.Context, method string, out any) error) (credentials, error) {
+	for attempt := 0; ; attempt++ {
+		var now pairing
+		err := call(ctx, http.MethodGet, &now)
 		switch {
 		case errors.Is(err, client.ErrUnreachable): // tried on: the hub may come back
 		case err != nil:
-			return err
+			return credentials{}, err
 		case now.Credentials != nil:
-			return a.keepCredentials(*now.Credentials, out)
+			return *now.Credentials, nil
 		case now.State == "refused":
-			return &exit{code: exitDeclined, err: errors.New("the pairing was refused")}
+			return credentials{}, &exit{code: exitDeclined, err: errors.New("the pairing was refused")}
 		case now.State == "expired":
-			return &exit{code: exitExpired, err: errors.New("nobody decided on the pairing in time")}
+			return credentials{}, &exit{code: exitExpired, err: errors.New("nobody decided on the pairing in time")}
 		case now.State != "pending" && now.State != "approved":
-			return fmt.Errorf("the pairing is over: %s", line(now.State))
+			return credentials{}, fmt.Errorf("the pairing is over: %s", line(now.State))
 		}
 		if err := pause(ctx, min(200*time.Millisecond<<min(attempt, 3), time.Second)); err != nil {
-			return err
+			return credentials{}, err
 		}
 	}
 }

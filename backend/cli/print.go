@@ -178,6 +178,16 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d d", int(d.Hours()/24))
 }
 
+// instant is a time that the page's calls give in milliseconds, and that JSON for others shows as the wire writes times.
+type instant int64
+
+func (i instant) time() time.Time { return fromMs(int64(i)) }
+
+// MarshalJSON implements json.Marshaler.
+func (i instant) MarshalJSON() ([]byte, error) {
+	return json.Marshal(i.time().UTC().Format(time.RFC3339Nano))
+}
+
 func fromMs(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -79,7 +78,24 @@ type detail struct {
 		Action string     `json:"action"`
 		Note   []textSpan `json:"note"`
 	} `json:"history"`
-	Push json.RawMessage `json:"push"`
+	Push *pushDetail `json:"push"`
+}
+
+// pushDetail is the push of an item's answer.
+type pushDetail struct {
+	State       string          `json:"state"`
+	Host        string          `json:"host"`
+	URL         json.RawMessage `json:"url,omitempty"`
+	MaxAttempts int             `json:"max_attempts"`
+	NextAt      instant         `json:"next_at,omitempty"`
+	Attempts    []struct {
+		N       int     `json:"n"`
+		At      instant `json:"at"`
+		Status  int     `json:"status,omitempty"`
+		Error   string  `json:"error,omitempty"`
+		Snippet string  `json:"snippet,omitempty"`
+		Ms      int64   `json:"ms"`
+	} `json:"attempts"`
 }
 
 func textOfSpans(spans []textSpan) string {
@@ -159,7 +175,8 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 		}
 		table(w, rows)
 	}
-	return a.showPush(d.Push)
+	a.showPush(d.Push)
+	return nil
 }
 
 // section writes a text under its title; nothing where there is none.
@@ -260,22 +277,9 @@ func (a *app) showRequest(w io.Writer, q *request) {
 	}
 }
 
-func (a *app) showPush(raw json.RawMessage) error {
-	if raw == nil {
-		return nil
-	}
-	var p struct {
-		State    string `json:"state"`
-		Host     string `json:"host"`
-		Attempts []struct {
-			At      int64  `json:"at"`
-			Status  int    `json:"status"`
-			Error   string `json:"error"`
-			Snippet string `json:"snippet"`
-		} `json:"attempts"`
-	}
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return errors.New("the hub's answer is not what was expected")
+func (a *app) showPush(p *pushDetail) {
+	if p == nil {
+		return
 	}
 	a.tell("\nPush to %s: %s", p.Host, p.State)
 	var rows [][]string
@@ -284,8 +288,7 @@ func (a *app) showPush(raw json.RawMessage) error {
 		if t.Status != 0 {
 			what = "HTTP " + itoa(t.Status) + " " + line(t.Snippet)
 		}
-		rows = append(rows, []string{"  " + stamp(fromMs(t.At)), what})
+		rows = append(rows, []string{"  " + stamp(t.At.time()), what})
 	}
 	table(a.out, rows)
-	return nil
 }

@@ -121,9 +121,9 @@ func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
 		}
 		switch p.State {
 		case "online":
-			a.say("%s listened %s.", who, ago(fromMs(p.LastSeen), time.Now()))
+			a.say("%s listened %s.", who, ago(p.LastSeen.time(), time.Now()))
 		case "offline":
-			a.say("%s last listened %s. It gets this when it next looks.", who, ago(fromMs(p.LastSeen), time.Now()))
+			a.say("%s last listened %s. It gets this when it next looks.", who, ago(p.LastSeen.time(), time.Now()))
 		default:
 			a.say("%s has never listened. It gets this if it ever looks.", who)
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,10 +72,32 @@ func (h *house) tell(t testing.TB, to, title string) client.Directive {
 	return d
 }
 
-// What the person writes comes by the stream, and the person reads the agent's note. A stop ends the follower for good.
+// asked counts the requests of a client by their paths.
+type asked struct {
+	mu sync.Mutex
+	n  map[string]int
+}
+
+func (a *asked) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	a.n[r.URL.Path]++
+	a.mu.Unlock()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func (a *asked) times(path string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.n[path]
+}
+
+// What the person writes comes by the stream, by it alone, and the person reads the agent's note. A stop ends the
+// follower for good.
 func TestFollowByTheStreamUntilStopped(t *testing.T) {
 	h := newHouse(t)
 	c, key := h.newAgent(t, "bot")
+	requests := &asked{n: map[string]int{}}
+	c.HTTP = &http.Client{Transport: requests}
 	f := follow(t, c, key, &client.About{Label: "test"})
 	f.start(t)
 	s := next(t, f.sessions)
@@ -88,6 +111,9 @@ func TestFollowByTheStreamUntilStopped(t *testing.T) {
 		if d.Delivery.State != "acknowledged" || d.Delivery.Note != "on it" {
 			t.Errorf("%s", d.Raw)
 		}
+	}
+	if streams, polls := requests.times("/v1/inbox/stream"), requests.times("/v1/inbox"); streams != 1 || polls != 0 {
+		t.Errorf("two entries came by %d streams and %d polls", streams, polls)
 	}
 	must(t, h.operator.Call(t.Context(), http.MethodPost, "/v1/agents/bot/stop", nil, nil))
 	if err := next(t, f.ended); !errors.Is(err, client.ErrStopped) {

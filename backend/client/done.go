@@ -104,22 +104,47 @@ func (d *Done) read(key string) (m mark, known bool, err error) {
 		return m, false, err
 	}
 	if json.Unmarshal(raw, &m) != nil {
-		return mark{Key: key}, true, nil // cut short by a crash: begun, by nobody who lives
+		return mark{Key: key}, true, nil // damaged, or cut short by an earlier version: begun, by nobody who lives
 	}
 	return m, true, nil
 }
 
-func (d *Done) write(m mark) error {
+// write replaces a mark whole: a crash leaves the old one or the new one, never a part of either.
+func (d *Done) write(m mark) (err error) {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(d.file(m.Key), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.CreateTemp(d.dir, "mark-*.tmp")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(raw, '\n'))
-	return errors.Join(err, f.Sync(), f.Close())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err = f.Write(append(raw, '\n')); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err = os.Rename(f.Name(), d.file(m.Key)); err != nil {
+		return err
+	}
+	d.sync()
+	return nil
+}
+
+// sync makes the folder's names durable, where a file system can.
+func (d *Done) sync() {
+	dir, err := os.Open(d.dir)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	_ = dir.Sync() // not every file system can sync a folder
 }
 
 // alive says whether the process of that run still runs.
@@ -164,7 +189,10 @@ func (d *Done) reserve(ctx context.Context, key string, again bool) (s standing,
 
 // release gives back what was reserved and not done.
 func (d *Done) release(key string) error {
-	return d.locked(context.Background(), func() error { return os.Remove(d.file(key)) })
+	return d.locked(context.Background(), func() error {
+		defer d.sync()
+		return os.Remove(d.file(key))
+	})
 }
 
 // record remembers that an entry was acted on, and with which note.
@@ -185,6 +213,8 @@ func (d *Done) sweep(now time.Time) error {
 			if !d.alive(f.Name()) {
 				err = errors.Join(err, os.Remove(path))
 			}
+		case strings.HasPrefix(f.Name(), "mark-"): // nobody writes one now: whoever began it died
+			err = errors.Join(err, os.Remove(path))
 		case strings.HasSuffix(f.Name(), ".json"):
 			var m mark
 			info, ierr := f.Info()

@@ -41,6 +41,7 @@ type pairingView struct {
 	CreatedAt int64              `json:"created_at"`
 	ExpiresAt int64              `json:"expires_at"`
 	State     fleet.PairingState `json:"state"`
+	Enrolled  bool               `json:"enrolled,omitempty"` // there is an agent of that id: it cannot be approved
 }
 
 func viewPairing(p fleet.Pairing) pairingView {
@@ -90,18 +91,75 @@ func (d *Desk) agents(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		return err
 	}
 	pairings := []pairingView{}
+	enrolled := map[string]bool{}
+	for _, a := range views {
+		enrolled[a.AgentID] = a.RevokedAt == 0
+	}
 	for _, p := range waiting {
-		pairings = append(pairings, viewPairing(p))
+		v := viewPairing(p)
+		v.Enrolled = enrolled[p.Agent]
+		pairings = append(pairings, v)
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views, "pairings": pairings})
 }
 
+// listedAgent is an agent as /v1 lists it: the page's view with times as the wire writes them.
+type listedAgent struct {
+	AgentID   string       `json:"agent_id"`
+	Protocol  string       `json:"protocol"`
+	CreatedAt string       `json:"created_at"`
+	RevokedAt string       `json:"revoked_at,omitempty"`
+	LastSeen  string       `json:"last_seen,omitempty"`
+	Presence  wirePresence `json:"presence"`
+	Stopped   *wireStop    `json:"stopped,omitempty"`
+	OpenItems int          `json:"open_items"`
+	Waiting   int          `json:"entries_waiting"`
+	Alg       string       `json:"signature_alg"`
+	Policy    fleet.Policy `json:"policy"`
+	Awaiting  []string     `json:"hosts_awaiting_approval"`
+}
+
+type wirePresence struct {
+	State    string `json:"state"`
+	LastSeen string `json:"last_seen,omitempty"`
+}
+
+type wireStop struct {
+	At string `json:"at"`
+	By string `json:"by"`
+}
+
+// wireTime is a view's time as /v1 writes it; empty for none.
+func wireTime(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return inbox.FormatTime(fromMs(ms))
+}
+
+func (f fleetAgent) listed() listedAgent {
+	a := listedAgent{
+		AgentID: f.AgentID, Protocol: f.Protocol, CreatedAt: wireTime(f.CreatedAt), RevokedAt: wireTime(f.RevokedAt), LastSeen: wireTime(f.Presence.LastSeen),
+		Presence:  wirePresence{State: f.Presence.State, LastSeen: wireTime(f.Presence.LastSeen)},
+		OpenItems: f.OpenItems, Waiting: f.Waiting, Alg: f.Alg, Policy: f.Policy, Awaiting: f.Awaiting,
+	}
+	if f.Stopped != nil {
+		a.Stopped = &wireStop{At: wireTime(f.Stopped.At), By: f.Stopped.By}
+	}
+	return a
+}
+
+// listAgents answers GET /v1/agents.
 func (d *Desk) listAgents(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	views, err := d.agentViews(r.Context())
+	agents, err := d.fleetAgents(r.Context())
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views})
+	listed := []listedAgent{}
+	for _, a := range agents {
+		listed = append(listed, a.listed())
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": listed})
 }
 
 func (d *Desk) addAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
@@ -128,11 +186,7 @@ func (d *Desk) rotate(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 }
 
 func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	id := r.PathValue("id")
-	if err := d.Fleet.Revoke(r.Context(), id); err != nil {
-		return err
-	}
-	if err := d.Mailbox.EndAll(r.Context(), id); err != nil {
+	if err := d.Fleet.Revoke(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -249,11 +303,11 @@ func (d *Desk) decidePairing(w http.ResponseWriter, r *http.Request, _ protocol.
 // pair answers POST /v1/pairings: anyone on this machine may ask for a credential, and gets one only when the person
 // says so.
 func (d *Desk) pair(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	body, err := decode[struct {
+	var body struct {
 		AgentID string `json:"agent_id"`
 		Note    string `json:"note"`
-	}](r)
-	if err != nil {
+	}
+	if err := protocol.Decode(r, &body); err != nil {
 		return err
 	}
 	p, secret, err := d.Fleet.Pair(r.Context(), body.AgentID, body.Note)
@@ -281,6 +335,19 @@ func (d *Desk) pairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		out["credentials"] = credentials
 	}
 	return protocol.WriteJSON(w, http.StatusOK, out)
+}
+
+// withdrawPairing answers DELETE /v1/pairings/{id}: its asker does not wait any more, so the person need not decide.
+func (d *Desk) withdrawPairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	secret, err := pairingSecret(r)
+	if err != nil {
+		return err
+	}
+	if err := d.Fleet.Withdraw(r.Context(), r.PathValue("id"), secret); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 func pairingSecret(r *http.Request) (string, error) {

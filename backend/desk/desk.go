@@ -100,17 +100,17 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/items", d.items),
 		op("GET /api/items/{id}", d.item),
 		op("POST /api/items/{id}/resolve", d.resolve),
-		op("POST /api/items/{id}/undo", d.undo),
+		op("POST /api/items/{id}/undo", bare(d.undo)),
 		op("POST /api/items/{id}/marks", d.mark),
-		op("POST /api/items/{id}/redeliver", d.redeliver),
-		op("POST /api/items/{id}/allow-operator", d.allowOperator),
+		op("POST /api/items/{id}/redeliver", bare(d.redeliver)),
+		op("POST /api/items/{id}/allow-operator", bare(d.allowOperator)),
 		op("POST /api/marks/read", d.markRead),
-		op("POST /api/practice", d.practice),
+		op("POST /api/practice", bare(d.practice)),
 		op("GET /api/agents", d.agents),
 		op("GET /api/fleet", d.fleetView),
 		op("GET /api/directives", d.directives),
 		op("GET /api/crew/{id}", d.crewAgent),
-		op("POST /api/agents/{id}/rotate", d.rotate),
+		op("POST /api/agents/{id}/rotate", bare(d.rotate)),
 		op("POST /api/agents/{id}/hosts", d.hosts),
 		op("POST /api/pairings/{id}", d.decidePairing),
 		op("GET /api/secrets", d.listSecrets),
@@ -132,12 +132,13 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),
 		op("PUT /v1/agents/{id}/policy", d.setPolicy),
-		op("POST /v1/agents/{id}/stop", d.stop),
-		op("POST /v1/agents/{id}/resume", d.resume),
+		op("POST /v1/agents/{id}/stop", bare(d.stop)),
+		op("POST /v1/agents/{id}/resume", bare(d.resume)),
 		op("GET /v1/settings", d.getSettings),
 		op("PATCH /v1/settings", d.patchSettings),
 		{Pattern: "POST /v1/pairings", Handle: d.pair, MaxBody: 8 << 10},
 		{Pattern: "GET /v1/pairings/{id}", Handle: d.pairing},
+		{Pattern: "DELETE /v1/pairings/{id}", Handle: d.withdrawPairing},
 	}
 }
 
@@ -199,8 +200,19 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	})
 }
 
+// decode reads a request of the operator's; a member that it does not know is refused.
 func decode[T any](r *http.Request) (T, error) {
 	var v T
-	err := protocol.Decode(r, &v)
+	err := protocol.DecodeKnown(r, &v)
 	return v, err
+}
+
+// bare is a handler of a request whose path says everything: a body, if it has one, says nothing more.
+func bare(h protocol.Handler) protocol.Handler {
+	return func(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+		if _, err := decode[struct{}](r); err != nil {
+			return err
+		}
+		return h(w, r, c)
+	}
 }

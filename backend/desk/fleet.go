@@ -1,10 +1,12 @@
 package desk
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
@@ -48,11 +50,20 @@ type fleetAgent struct {
 	Sessions []sessionView `json:"sessions"`
 }
 
+// writtenView is a directive as the person wrote it, to be written again.
+type writtenView struct {
+	Title    string   `json:"title"`
+	Body     string   `json:"body,omitempty"`
+	Priority string   `json:"priority,omitempty"`
+	Tags     []string `json:"tags,omitempty"`
+}
+
 type directiveView struct {
 	ID        string        `json:"id"`
 	To        string        `json:"to"`
 	Title     []render.Span `json:"title"`
 	BodyHTML  string        `json:"body_html,omitempty"`
+	Written   writtenView   `json:"written"`
 	CreatedAt int64         `json:"created_at"`
 	ExpiresAt int64         `json:"expires_at,omitempty"`
 	State     mailbox.State `json:"state"`
@@ -69,22 +80,29 @@ func viewPresence(p fleet.Presence) presenceView {
 
 // fleetView answers GET /api/fleet: agents with their sessions, what waits for each, and who is stopped.
 func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	ctx := r.Context()
-	sessions, err := d.Mailbox.Sessions(ctx, "")
+	agents, err := d.fleetAgents(r.Context())
 	if err != nil {
 		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents})
+}
+
+func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
+	sessions, err := d.Mailbox.Sessions(ctx, "")
+	if err != nil {
+		return nil, err
 	}
 	agents, err := d.agentViews(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stops, err := d.Mailbox.Store.Stops(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	waiting, err := d.Store.WaitingEntries(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	stopped := map[string]*stopView{}
 	for _, s := range stops {
@@ -93,26 +111,13 @@ func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	window, now := d.Settings.Get().Seconds(settings.Freshness), d.Now()
 	bySession := map[string][]sessionView{}
 	for _, s := range sessions {
-		v := sessionView{
-			ID: s.ID, State: s.State, Presence: viewPresence(s.Presence(window, now)),
-			CreatedAt: ms(s.CreatedAt), LeaseEnd: ms(s.LeaseEnd), TTL: int(s.TTL.Seconds()), ClosedAt: ms(s.ClosedAt), ByOperator: s.ByOperator,
-			Waiting: waiting[mailbox.Address(s.Agent, s.ID)],
-		}
-		for _, text := range []struct {
-			to   *[]render.Span
-			from string
-		}{{&v.Label, s.About.Label}, {&v.Kind, s.About.Kind}, {&v.Project, s.About.Project}, {&v.RunID, s.About.RunID}} {
-			if text.from != "" {
-				*text.to = render.Visible(text.from)
-			}
-		}
-		bySession[s.Agent] = append(bySession[s.Agent], v)
+		bySession[s.Agent] = append(bySession[s.Agent], viewSession(s, waiting[mailbox.Address(s.Agent, s.ID)], window, now))
 	}
 	out := []fleetAgent{}
 	for _, a := range agents {
 		seen, err := d.Fleet.LastSeen(ctx, a.AgentID)
 		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
-			return err
+			return nil, err
 		}
 		f := fleetAgent{agentView: a, Presence: viewPresence(fleet.PresenceAt(seen, window, now)), Stopped: stopped[a.AgentID],
 			Waiting: waiting[mailbox.Address(a.AgentID, "")], Sessions: bySession[a.AgentID]}
@@ -121,7 +126,24 @@ func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		}
 		out = append(out, f)
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": out})
+	return out, nil
+}
+
+func viewSession(s fleet.Session, waiting int, window time.Duration, now time.Time) sessionView {
+	v := sessionView{
+		ID: s.ID, State: s.State, Presence: viewPresence(s.Presence(window, now)),
+		CreatedAt: ms(s.CreatedAt), LeaseEnd: ms(s.LeaseEnd), TTL: int(s.TTL.Seconds()), ClosedAt: ms(s.ClosedAt), ByOperator: s.ByOperator,
+		Waiting: waiting,
+	}
+	for _, text := range []struct {
+		to   *[]render.Span
+		from string
+	}{{&v.Label, s.About.Label}, {&v.Kind, s.About.Kind}, {&v.Project, s.About.Project}, {&v.RunID, s.About.RunID}} {
+		if text.from != "" {
+			*text.to = render.Visible(text.from)
+		}
+	}
+	return v
 }
 
 // directives answers GET /api/directives: what the person wrote to agents, newest first, and what became of it.
@@ -154,14 +176,11 @@ func (d *Desk) directives(w http.ResponseWriter, r *http.Request, _ protocol.Cal
 }
 
 func (d *Desk) directiveView(r *http.Request, e mailbox.Entry) (directiveView, error) {
-	var body struct {
-		Title string `json:"title"`
-		Body  string `json:"body"`
-	}
+	var body writtenView
 	if err := json.Unmarshal(e.Body, &body); err != nil {
 		return directiveView{}, err
 	}
-	v := directiveView{ID: e.Key, To: e.To, Title: render.Visible(body.Title), CreatedAt: ms(e.EnqueuedAt), ExpiresAt: ms(e.ExpiresAt),
+	v := directiveView{ID: e.Key, To: e.To, Title: render.Visible(body.Title), Written: body, CreatedAt: ms(e.EnqueuedAt), ExpiresAt: ms(e.ExpiresAt),
 		State: e.State, Prior: e.Prior, Delivered: ms(e.DeliveredAt), EndedAt: ms(e.EndedAt)}
 	if body.Body != "" {
 		v.BodyHTML = render.HTML(body.Body)

@@ -34,6 +34,11 @@ func (d *Desk) patchSettings(w http.ResponseWriter, r *http.Request, _ protocol.
 			return err
 		}
 	}
+	if _, retention := patch[settings.RetentionDays]; retention {
+		if err := d.Inbox.Retain(r.Context()); err != nil {
+			return err
+		}
+	}
 	if _, loopback := patch[settings.AllowLoopback]; loopback {
 		d.Queue.Wake()
 	}

@@ -92,7 +92,8 @@ func (d *Desk) resolve(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		Value      json.RawMessage `json:"value"`
 		Comment    string          `json:"comment"`
 		Checklist  *[]struct {
-			Done bool `json:"done"`
+			Text string `json:"text"` // as it was shown: not what goes back
+			Done bool   `json:"done"`
 		} `json:"checklist"`
 		Edited json.RawMessage `json:"edited"`
 		Rule   *ruleBody       `json:"rule"`
@@ -212,7 +213,7 @@ func (d *Desk) mark(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if err != nil && !errors.Is(err, inbox.ErrNotFound) {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, d.row(it, owed.State))
+	return protocol.WriteJSON(w, http.StatusOK, d.row(it, attentionOf(owed)))
 }
 
 func (d *Desk) redeliver(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

@@ -207,6 +207,14 @@ func ms(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// attentionOf is what a list shows of a push: one that is still to be tried for the first time is none of the person's business.
+func attentionOf(o inbox.Owed) inbox.OwedState {
+	if o.State == inbox.OwedPending && o.Attempts == 0 {
+		return ""
+	}
+	return o.State
+}
+
 func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	r := row{
 		ID: it.ID, Rev: it.Rev, Protocol: it.Protocol, Kind: it.Kind, State: it.State, Box: it.Box(),
@@ -251,6 +259,8 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		r.Attention = "approval"
 	case inbox.OwedGaveUp, inbox.OwedRefused:
 		r.Attention = "failed"
+	case inbox.OwedPending:
+		r.Attention = "retrying"
 	}
 	return r
 }
@@ -330,7 +340,7 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	owed, attempts, err := d.Store.OwedOf(ctx, it.ID)
 	switch {
 	case err == nil:
-		attention = owed.State
+		attention = attentionOf(owed)
 		v.Push = viewPush(owed, attempts)
 	case !errors.Is(err, inbox.ErrNotFound):
 		return nil, err

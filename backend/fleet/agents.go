@@ -26,6 +26,8 @@ type Fleet struct {
 	PublicKey string
 	// Operator is the person, as attested.
 	Operator func() inbox.Actor
+	// RevokeAll ends an agent's credentials and its sessions in one transaction. ErrUnknownAgent.
+	RevokeAll func(ctx context.Context, id string, audit Audit) error
 	// OnChange is called after something about an agent changed; reclassify says that its open items may be for
 	// somebody else now.
 	OnChange func(agent string, reclassify bool)
@@ -115,11 +117,11 @@ func (f *Fleet) rotate(ctx context.Context, id string) (Credentials, error) {
 	})
 }
 
-// Revoke ends all of an agent's credentials at once, and the requests of it that wait. Errors: ErrUnknownAgent.
+// Revoke ends all of an agent's credentials and sessions at once, and the requests of it that wait. Errors: ErrUnknownAgent.
 func (f *Fleet) Revoke(ctx context.Context, id string) error {
 	f.issuing.Lock()
 	defer f.issuing.Unlock()
-	if err := f.Store.Revoke(ctx, id, f.Now(), f.audit("agent revoked", id)); err != nil {
+	if err := f.RevokeAll(ctx, id, f.audit("agent revoked", id)); err != nil {
 		return err
 	}
 	f.mu.Lock()

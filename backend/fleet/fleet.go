@@ -82,7 +82,6 @@ type Store interface {
 	Readmit(ctx context.Context, id string, audit Audit) error
 	// Rotate makes hash the agent's token and lets its present ones end at overlapEnd.
 	Rotate(ctx context.Context, id string, hash []byte, now, overlapEnd time.Time, audit Audit) error
-	Revoke(ctx context.Context, id string, now time.Time, audit Audit) error
 	SetPolicy(ctx context.Context, id string, fn func(*Policy) error, audit Audit) (Agent, error)
 	// Authenticate returns the live agent that hash proves at now; ErrUnknownToken.
 	Authenticate(ctx context.Context, hash []byte, now time.Time) (Agent, error)
@@ -98,7 +97,8 @@ type Store interface {
 	AddPairing(ctx context.Context, p Pairing, maxPending int) error
 	Pairing(ctx context.Context, id string) (Pairing, error)
 	Pairings(ctx context.Context, now time.Time) ([]Pairing, error)
-	// SetPairing moves a pairing from one state to another; ErrPairingOver when it is not in the first.
+	// SetPairing moves a pairing from one state to another; ErrPairingOver when it is not in the first. With one that is
+	// approved, the others that wait for that id are refused.
 	SetPairing(ctx context.Context, id string, from, to PairingState, now time.Time, audit Audit) error
 
 	Audit(ctx context.Context, a Audit) error

@@ -22,6 +22,8 @@ const (
 	PairingRefused  PairingState = "refused"
 	PairingExpired  PairingState = "expired"
 	PairingDone     PairingState = "done" // approved, and the credentials were handed over
+	// PairingWithdrawn: its asker does not wait for it any more.
+	PairingWithdrawn PairingState = "withdrawn"
 )
 
 // PairingTime is how long a pairing waits for the person.
@@ -51,16 +53,14 @@ type offer struct {
 }
 
 // Pair asks for a credential for id. It returns the pairing and the secret with which its asker, and nobody else,
-// can fetch the result. Errors: *inbox.InvalidError, ErrAgentExists, *inbox.LimitError.
+// can fetch the result. Whether an agent of that id is enrolled is not told to whoever asks: the person learns it when
+// they approve. Errors: *inbox.InvalidError, *inbox.LimitError.
 func (f *Fleet) Pair(ctx context.Context, id, note string) (Pairing, string, error) {
 	if err := CheckID(id); err != nil {
 		return Pairing{}, "", err
 	}
 	if utf8.RuneCountInString(note) > 200 {
 		return Pairing{}, "", inbox.Invalid("/note", "the note is longer than 200 characters")
-	}
-	if a, err := f.Store.Agent(ctx, id); err == nil && a.RevokedAt.IsZero() {
-		return Pairing{}, "", ErrAgentExists
 	}
 	now := f.Now()
 	secret := "dbp_" + inbox.RandomName()
@@ -92,17 +92,39 @@ func pairingCode() string {
 	return string(code)
 }
 
+// asked returns a pairing to whoever has its secret. Errors: ErrNoPairing, also for a wrong secret.
+func (f *Fleet) asked(ctx context.Context, id, secret string) (Pairing, error) {
+	p, err := f.Store.Pairing(ctx, id)
+	if err == nil && subtle.ConstantTimeCompare(HashToken(secret), p.Secret) != 1 {
+		return Pairing{}, ErrNoPairing
+	}
+	return p, err
+}
+
+// Withdraw takes a pairing back that nobody has decided on, by its asker's word; one that was taken back stays so.
+// Errors: ErrNoPairing, also for a wrong secret; ErrPairingOver.
+func (f *Fleet) Withdraw(ctx context.Context, id, secret string) error {
+	p, err := f.asked(ctx, id, secret)
+	if err != nil || p.State == PairingWithdrawn {
+		return err
+	}
+	now := f.Now()
+	audit := Audit{At: now, Actor: "agent:" + p.Agent, Action: "pairing withdrawn", Target: p.Agent, Result: "done"}
+	if err := f.Store.SetPairing(ctx, id, PairingPending, PairingWithdrawn, now, audit); err != nil {
+		return err
+	}
+	f.OnChange(p.Agent, false)
+	return nil
+}
+
 // PairingResult is what the asker may know: where the pairing stands and, once, the credentials.
 // Errors: ErrNoPairing, also for a wrong secret.
 func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, *Credentials, error) {
 	f.issuing.Lock() // whoever asks twice at once gets the credentials once
 	defer f.issuing.Unlock()
-	p, err := f.Store.Pairing(ctx, id)
+	p, err := f.asked(ctx, id, secret)
 	if err != nil {
 		return Pairing{}, nil, err
-	}
-	if subtle.ConstantTimeCompare(HashToken(secret), p.Secret) != 1 {
-		return Pairing{}, nil, ErrNoPairing
 	}
 	over := p.ExpiresAt
 	if p.State == PairingApproved {

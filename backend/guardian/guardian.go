@@ -68,6 +68,8 @@ type Store interface {
 	// Join is Use and Append in one transaction: the request is used up and its step added, or neither.
 	// ErrUsed, ErrUnknownSession, ErrSealed.
 	Join(ctx context.Context, protocol, session, request, nonce string, seal bool, at time.Time, link func(head string, seq int) (Step, error)) (Step, error)
+	// SetFolder records where a session's agent works, if that is not known yet. ErrUnknownSession.
+	SetFolder(ctx context.Context, protocol, session, folder string) error
 	// Answer records what a step was answered with. ErrAnswered when it has an answer, or there is no such step.
 	Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error
 	// Sessions returns the sessions seen last first, from the one after cursor. inbox.ErrBadCursor.

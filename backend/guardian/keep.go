@@ -62,6 +62,13 @@ func (g *Guardian) appended(ctx context.Context, protocol, session string, seal 
 	g.tell(err)
 }
 
+// SetFolder implements Store.
+func (g *Guardian) SetFolder(ctx context.Context, protocol, session, folder string) error {
+	err := g.Store.SetFolder(ctx, protocol, session, folder)
+	g.tell(err)
+	return err
+}
+
 // Answer implements Store.
 func (g *Guardian) Answer(ctx context.Context, protocol, session string, seq int, verdict gate.Verdict, codes []string, at time.Time, answer []byte) error {
 	err := g.Store.Answer(ctx, protocol, session, seq, verdict, codes, at, answer)

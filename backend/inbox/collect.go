@@ -98,8 +98,22 @@ func (it Item) Deliver(now time.Time) (Change, bool) {
 	if it.Track.State != TrackNone || it.Outcome == nil {
 		return Change{}, false
 	}
-	it.Track = Track{State: TrackDelivered, DeliveredAt: now}
+	it.Track, it.CollectBy = Track{State: TrackDelivered, DeliveredAt: now}, time.Time{}
 	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackDelivered)}}, true
+}
+
+// Uncollected says whether the hub's clock has given up an answer that nobody collected: strictly after its retention
+// (MA2H §14.2), so a pull at its very end still gets it.
+func (it Item) Uncollected(now time.Time) bool {
+	return it.Track.State == TrackNone && !it.CollectBy.IsZero() && now.After(it.CollectBy)
+}
+
+// GiveUp is the change that the end of its retention makes of an answer that nobody collected. It bears that end's time,
+// not the moment it was noticed. Never delivered means that it will not be, either.
+func (it Item) GiveUp() Change {
+	at := it.CollectBy
+	it.Track, it.CollectBy, it.ChangedAt = Track{State: TrackExpired}, time.Time{}, at
+	return Change{Item: it, Entry: Entry{At: at, Actor: ExpiredActor, Action: "answer never collected"}, Withdraw: true}
 }
 
 // Acknowledge is the change that the submitter's word makes; false: there is no delivered answer that is not

@@ -56,49 +56,33 @@ func (in *Inbox) ForOperator(ctx context.Context, it Item) (bool, error) {
 	return it.MayDecide(in.Operator(), p), nil
 }
 
+// Judged is n with the judgement of who it is for, to be made in the transaction that stores it: a change of policy or of
+// the operator's name comes before it, or finds it.
+func (in *Inbox) Judged(n New) New {
+	it := n.Item
+	n.For = func(p Policy) bool { return it.MayDecide(in.Operator(), p) }
+	return n
+}
+
 // Submit stores n, or finds the item that its idempotency key made before (fresh is then false).
 // Errors: *ConflictError when the key stands for something else, *LimitError.
 func (in *Inbox) Submit(ctx context.Context, n New) (it Item, fresh bool, err error) {
-	n.Item.ForOperator, err = in.ForOperator(ctx, n.Item)
-	if err != nil {
-		return Item{}, false, err
-	}
-	it, digest, fresh, err := in.Store.Insert(ctx, n)
+	it, digest, fresh, err := in.Store.Insert(ctx, in.Judged(n))
 	if err != nil {
 		return Item{}, false, err
 	}
 	if !fresh {
-		return in.replayed(ctx, it, digest, n.Digest)
+		if string(digest) != string(n.Digest) {
+			return Item{}, false, &ConflictError{Item: it}
+		}
+		it, err = in.settle(ctx, it)
+		return it, false, err
 	}
 	if !it.ExpiresAt.IsZero() {
 		in.OnDue()
 	}
 	in.watchers.publish(it)
-	// The policy may have changed between the look at it and the commit, where the change could not find this item yet.
-	if is, err := in.ForOperator(ctx, it); err == nil && is != it.ForOperator {
-		if err := in.Reclassify(ctx, it.Agent); err != nil {
-			in.Log.Error("who messages are for", "agent", it.Agent, "err", err) // it is stored: that is what its agent is told
-		}
-	}
 	return it, true, nil
-}
-
-// Replay looks an idempotency key up without storing anything. ErrNotFound: unseen.
-func (in *Inbox) Replay(ctx context.Context, protocol, agent, key string, digest []byte) (Item, error) {
-	it, first, err := in.Store.ItemByKey(ctx, protocol, agent, key)
-	if err != nil {
-		return Item{}, err
-	}
-	it, _, err = in.replayed(ctx, it, first, digest)
-	return it, err
-}
-
-func (in *Inbox) replayed(ctx context.Context, it Item, first, digest []byte) (Item, bool, error) {
-	if string(first) != string(digest) {
-		return Item{}, false, &ConflictError{Item: it}
-	}
-	it, err := in.settle(ctx, it)
-	return it, false, err
 }
 
 // Get returns the item as it stands now: a deadline that has passed is applied first.
@@ -121,7 +105,7 @@ func (in *Inbox) settle(ctx context.Context, it Item) (Item, error) {
 }
 
 func (it Item) overdue(now time.Time) bool {
-	return it.Overdue(now) || (it.Pending != nil && !it.Pending.CommitAt.After(now))
+	return it.Overdue(now) || it.Uncollected(now) || (it.Pending != nil && !it.Pending.CommitAt.After(now))
 }
 
 // errUnchanged leaves a transaction without a write and without a failure.
@@ -138,8 +122,8 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 		now := in.Now()
 		before := it
 		ch := in.DueChange(it, now)
-		if ch == nil || !ch.Item.Terminal() {
-			// Nothing was due, or something that leaves the item open (a snooze): fn runs on what that made of it.
+		if ch == nil || before.Terminal() == ch.Item.Terminal() {
+			// Nothing was due, or something that does not end the item: fn runs on what that made of it.
 			if ch != nil {
 				it = ch.Item
 			}
@@ -152,6 +136,7 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 				if ch != nil && ch.Entry != (Entry{}) {
 					c.Earlier = append(c.Earlier, ch.Entry)
 				}
+				c.Withdraw = c.Withdraw || (ch != nil && ch.Withdraw)
 				ch = &c
 			}
 		}
@@ -186,6 +171,7 @@ func (in *Inbox) WithReply(before Item, ch Change) (Change, error) {
 		return ch, fmt.Errorf("reply to %s: %w", ch.Item.ID, err)
 	}
 	ch.Item.Response, ch.Owed, ch.Hand = reply.Body, reply.Push, reply.Hand
+	ch.Item.CollectBy = ch.Item.Outcome.Time().Add(in.Retention())
 	return ch, nil
 }
 
@@ -214,6 +200,10 @@ func (in *Inbox) DueChange(it Item, now time.Time) *Change {
 	}
 	if it.Overdue(now) {
 		ch := it.Expire(NewOutcomeID())
+		return &ch
+	}
+	if it.Uncollected(now) {
+		ch := it.GiveUp()
 		return &ch
 	}
 	if s := it.Marks.SnoozedUntil; !s.IsZero() && !s.After(now) {

@@ -87,13 +87,15 @@ type Item struct {
 	Content  Content
 	Original []byte // the wire message, verbatim
 
-	Outcome  *Outcome // set once the state is terminal
-	Response []byte   // the reply as its protocol sends it, fixed by the transition that made it
-	Track    Track
-	Mailbox  *Mailbox // of an item addressed to an agent
-	Marks    Marks
-	Pending  *PendingDecision // a decision kept back for its undo time
-	Progress *Progress        // as whoever does it last told; nil: nothing was told
+	Outcome *Outcome // set once the state is terminal
+	// CollectBy is, of an ended item whose answer nobody has collected, until when it is kept for that; zero of any other.
+	CollectBy time.Time
+	Response  []byte // the reply as its protocol sends it, fixed by the transition that made it
+	Track     Track
+	Mailbox   *Mailbox // of an item addressed to an agent
+	Marks     Marks
+	Pending   *PendingDecision // a decision kept back for its undo time
+	Progress  *Progress        // as whoever does it last told; nil: nothing was told
 }
 
 // Progress is how far work is, in the words of whoever does it.

@@ -46,7 +46,9 @@ type Change struct {
 	// Earlier is what happened to the item just before, in the same transaction.
 	Earlier []Entry
 	Owed    *Owed // a reply to push, or nil
-	Hand    *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
+	// Withdraw says that what it owes is pushed no more.
+	Withdraw bool
+	Hand     *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
 }
 
 // Apply returns the change that a decision by actor makes to it at now. It touches nothing. outcomeID is the fresh id
@@ -105,10 +107,9 @@ func (it Item) Expire(outcomeID string) Change {
 
 // The actors of the hub itself. MA2H §6: an applied default is attested as the system's, never as a person's.
 const (
-	UndeliverableActor = "system:undeliverable"
-	AgentGoneActor     = "system:agent-gone"
-	DefaultActor       = "system:default_on_expire"
-	ExpiredActor       = "system:expired"
+	AgentGoneActor = "system:agent-gone"
+	DefaultActor   = "system:default_on_expire"
+	ExpiredActor   = "system:expired"
 )
 
 func (it Item) end(out Outcome, at time.Time) Change {

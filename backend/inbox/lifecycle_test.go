@@ -3,6 +3,7 @@ package inbox
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 )
@@ -40,13 +41,20 @@ func value(v any) json.RawMessage {
 // Every kind in every state meets every verb: only the pairs listed move, and only from open.
 func TestLifecycleIsExactlyTheTable(t *testing.T) {
 	kinds := []Kind{Question, Task, Notice}
-	states := []State{Open, Answered, Declined, Cancelled, Expired, Completed, Dismissed, Delivered}
-	verbs := []Verb{Answer, Decline, Cancel, Complete, Dismiss, Expire, "approve", ""}
+	states := []State{Open, Answered, Declined, Cancelled, Expired, Completed, Dismissed, Delivered, Queued, Bounced, Acknowledged}
+	verbs := []Verb{Answer, Decline, Cancel, Complete, Dismiss, Expire, Undeliver, Leave, "approve", ""}
 	want := map[Kind]map[Verb]State{
-		Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired},
-		Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired},
+		Question: {Answer: Answered, Decline: Declined, Cancel: Cancelled, Expire: Expired, Undeliver: Cancelled, Leave: Cancelled},
+		Task:     {Complete: Completed, Dismiss: Dismissed, Expire: Expired, Undeliver: Dismissed, Leave: Dismissed},
 	}
 	actor := Actor{Kind: Human, ID: "alice"}
+	for _, k := range kinds { // what is tried is all there is
+		for v := range lifecycle[k] {
+			if !slices.Contains(verbs, v) {
+				t.Errorf("%s/%s is not tried", k, v)
+			}
+		}
+	}
 	for _, k := range kinds {
 		for _, s := range states {
 			for _, v := range verbs {

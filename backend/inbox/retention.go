@@ -15,8 +15,21 @@ func (in *Inbox) classify(ctx context.Context) error {
 	return err
 }
 
-// Run ends the retention of what ended long ago, until ctx ends.
+// Retain makes the retention as it is set hold for what ended before.
+func (in *Inbox) Retain(ctx context.Context) error {
+	if err := in.Store.Retain(ctx, in.Retention()); err != nil {
+		return err
+	}
+	in.OnDue()
+	return nil
+}
+
+// Run forgets what ended long ago, until ctx ends.
 func (in *Inbox) Run(ctx context.Context) error {
+	// An earlier life may have ended between a change of the retention and this.
+	if err := in.Retain(ctx); err != nil && ctx.Err() == nil {
+		in.Log.Error("the retention of answers", "err", err)
+	}
 	if err := in.classify(ctx); err != nil && ctx.Err() == nil {
 		in.Log.Error("who messages are for", "err", err)
 	}
@@ -33,6 +46,10 @@ func (in *Inbox) Run(ctx context.Context) error {
 }
 
 func (in *Inbox) purge(ctx context.Context) {
+	// What nobody collected is given up before any of it is forgotten.
+	if err := in.Settle(ctx); err != nil && ctx.Err() == nil {
+		in.Log.Error("what fell due", "err", err)
+	}
 	now, keep := in.Now(), in.Retention()
 	for ctx.Err() == nil {
 		ids, err := in.Store.Purge(ctx, now, keep, 100)

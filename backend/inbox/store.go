@@ -12,6 +12,8 @@ type New struct {
 	Key    string // idempotency key, scoped to (protocol, agent); empty: none
 	Digest []byte // what the key stands for
 	Entry  Entry
+	// For says whether the operator may decide it under the policy of its agent that holds as it is stored. nil: as Item has it.
+	For func(Policy) bool
 	// MaxOpen bounds the room that its agent's open items may take; 0: no bound.
 	MaxOpen int
 }
@@ -29,8 +31,6 @@ type Store interface {
 	Insert(ctx context.Context, n New) (it Item, digest []byte, fresh bool, err error)
 	// Item returns one item; ErrNotFound, or ErrGone with the agent it belonged to in Item.Agent.
 	Item(ctx context.Context, id string) (Item, error)
-	// ItemByKey returns the item an idempotency key made, with its digest; ErrNotFound.
-	ItemByKey(ctx context.Context, protocol, agent, key string) (Item, []byte, error)
 	// Apply runs fn on the stored item and writes the change it returns (item, history, owed push) atomically.
 	// A Change whose Entry is zero writes no history. When fn fails nothing is written and its error comes back.
 	Apply(ctx context.Context, id string, fn func(Item) (Change, error)) (Item, error)
@@ -39,10 +39,11 @@ type Store interface {
 	// List returns a page of items and the cursor of the next one ("" at the end). The box "needs" is sorted by
 	// priority, then oldest first; other boxes, and everything else, newest first. ErrBadCursor.
 	List(ctx context.Context, f Filter) ([]Listed, string, error)
-	// Purge ends the retention, at now, of at most limit items that ended longer than keep ago: a delivered answer
-	// leaves a tombstone; an answer never collected is first marked expired and kept as long again. It returns the ids
-	// it touched.
+	// Purge forgets, at now, at most limit items that ended longer than keep ago, and leaves a tombstone of each. An
+	// answer that nobody has collected stays; once it is given up it is kept as long again. It returns their ids.
 	Purge(ctx context.Context, now time.Time, keep time.Duration, limit int) ([]string, error)
+	// Retain makes keep the time that answers nobody has collected are kept, counted from their ends.
+	Retain(ctx context.Context, keep time.Duration) error
 	// Reclassify recomputes Item.ForOperator of an agent's open items ("" for all of them).
 	Reclassify(ctx context.Context, agent string, operator Actor) error
 	// HeldItems returns the ids of the open items whose agents hold a request open for them.
@@ -71,7 +72,7 @@ type Filter struct {
 // Listed is one item of a list with what the list shows beside it.
 type Listed struct {
 	Item
-	Attention OwedState // OwedApproval, OwedGaveUp or OwedRefused; empty otherwise
+	Attention OwedState // OwedApproval, OwedGaveUp or OwedRefused; OwedPending once an attempt has failed; empty otherwise
 }
 
 // Counts is how many items each box holds.

@@ -73,7 +73,7 @@ func (m *Mailbox) passOver(key string) {
 	if m.stuck == nil {
 		m.stuck = map[string]time.Time{}
 	}
-	m.stuck[key] = time.Now().Add(passFor)
+	m.stuck[key] = m.Now().Add(passFor)
 }
 
 // passedOver are the keys of what is left alone for now.
@@ -82,7 +82,7 @@ func (m *Mailbox) passedOver() []string {
 	defer m.mu.Unlock()
 	var keys []string
 	for key, until := range m.stuck {
-		if time.Now().After(until) {
+		if m.Now().After(until) {
 			delete(m.stuck, key)
 			continue
 		}

@@ -17,6 +17,11 @@ var (
 	ErrSessionStopped = errors.New("the operator closed this session: stop, and tell a person")
 )
 
+// sessionOver says whether err is what becomes of a session, and nothing that went wrong here.
+func sessionOver(err error) bool {
+	return errors.Is(err, fleet.ErrUnknownSession) || errors.Is(err, ErrSessionGone) || errors.Is(err, ErrSessionStopped)
+}
+
 // live returns agent's own session, which must not have ended.
 func (m *Mailbox) live(tx Tx, agent, session string, now time.Time) (fleet.Session, error) {
 	s, err := m.known(tx, session)
@@ -84,6 +89,10 @@ func (m *Mailbox) Drain(ctx context.Context, agent, session string, limit int, w
 
 // claim takes what is visible now in one transaction.
 func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, renew, drained bool) (out []Entry, err error) {
+	sign, err := m.Seal(ctx, agent) // each time anew: the wait before it may have outlasted a rotation
+	if err != nil {
+		return nil, err
+	}
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
 		out = nil
 		if err := ctx.Err(); err != nil {
@@ -103,35 +112,49 @@ func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, r
 			return err
 		}
 		for _, e := range entries {
-			if e.Kind == Response {
-				// Its sender may have been told already that nobody ever collected the answer; that must stay true.
-				it, err := tx.Item(e.ItemID)
-				if err != nil {
-					return err
-				}
-				if it.Track.State == inbox.TrackExpired {
-					e.Live, e.State, e.EndedAt = false, Dropped, now
-					if err := tx.PutEntry(e); err != nil {
-						return err
-					}
-					continue
-				}
-			}
-			before := e
-			e = e.Claim(session, now.Add(m.Limits().Visibility), drained, now)
-			if err := tx.PutEntry(e); err != nil {
+			e, err := m.hand(tx, fx, e, sign, session, drained, now)
+			if err != nil {
 				return err
 			}
-			if drained && before.State != e.State {
-				if err := m.delivered(tx, fx, e, now); err != nil {
-					return err
-				}
+			if e.Row != nil {
+				out = append(out, e)
 			}
-			out = append(out, e)
 		}
 		return nil
 	})
 	return out, err
+}
+
+// hand claims one entry for whoever collects it and makes its row; an entry that is not handed out has none. It is
+// signed before anything is written: what cannot be signed does not travel, and what does not travel is not delivered.
+func (m *Mailbox) hand(tx Tx, fx *effects, e Entry, sign func(Entry) ([]byte, error), session string, drained bool, now time.Time) (Entry, error) {
+	until := now.Add(m.Limits().Visibility)
+	if e.Kind == Response {
+		// Its sender may have been told already that nobody ever collected the answer; that must stay true.
+		it, err := tx.Item(e.ItemID)
+		if err != nil {
+			return e, err
+		}
+		if it.Track.State == inbox.TrackExpired {
+			e.Live, e.State, e.EndedAt = false, Dropped, now
+			return e, tx.PutEntry(e)
+		}
+	}
+	row, err := sign(e)
+	if err != nil {
+		m.Log.Error("an entry cannot be signed", "entry", e.Key, "err", err) // the others must not wait for it
+		e = e.Rest(until)
+		return e, tx.PutEntry(e)
+	}
+	before := e
+	e = e.Claim(session, until, drained, now)
+	if err := tx.PutEntry(e); err != nil {
+		return e, err
+	}
+	if e.Row = row; drained && before.State != e.State {
+		return e, m.delivered(tx, fx, e, now)
+	}
+	return e, nil
 }
 
 // delivered carries the first proof of delivery to where it is shown.

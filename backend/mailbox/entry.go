@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -61,19 +62,24 @@ type Entry struct {
 	InvisibleUntil time.Time // claimed until then
 	ClaimedBy      string    // session that claimed it last
 	Presented      bool      // was shown to its addressee, however
+
+	Row []byte // as it is handed out, signed; only of what Drain and Stream hand out
 }
 
 // ErrNotFound: there is no such entry for this caller.
 var ErrNotFound = errors.New("no such entry")
 
-// VisibleTo says whether a drain by the entry's principal gets it: without a session only principal-addressed
-// directives, exactly as before sessions existed (MA2H §8.7.1); with one also messages to the principal and everything
-// to that session.
-func (e Entry) VisibleTo(session string) bool {
-	if session == "" {
-		return e.Kind == Directive && e.Session == ""
+// Answer is the entry of an ended item's reply in the mailbox of the session that asked. The second result is false when
+// that session was not live as the item ended: pulling remains, and nothing bounces (MA2H §6).
+func Answer(it inbox.Item, h inbox.Hand, s fleet.Session) (Entry, bool) {
+	at := it.Outcome.Time()
+	if s.Agent != it.Agent || !s.Live(at) {
+		return Entry{}, false
 	}
-	return e.Session == session || (e.Session == "" && e.Kind.Command())
+	return Entry{
+		Key: it.Outcome.ID, Kind: Response, Agent: it.Agent, Session: s.ID, From: it.Outcome.Actor, To: h.To, Body: it.Response, ItemID: it.ID,
+		State: Queued, Live: true, EnqueuedAt: at, DueAt: h.Until,
+	}, true
 }
 
 // Claim hands the entry out: by a drain, which proves delivery, or by a stream, which does not (MA2H §8.7.2).
@@ -82,6 +88,12 @@ func (e Entry) Claim(session string, until time.Time, drained bool, now time.Tim
 	if drained && e.State == Queued {
 		e.State, e.DeliveredAt = Delivered, now
 	}
+	return e
+}
+
+// Rest keeps the entry out of the way until then: it could not be handed out, and nobody has seen it.
+func (e Entry) Rest(until time.Time) Entry {
+	e.InvisibleUntil = until
 	return e
 }
 

@@ -36,6 +36,9 @@ type Config struct {
 	Operator func() inbox.Actor
 	// Receipt writes the object of a receipt.
 	Receipt func(r ReceiptFacts) []byte
+	// Seal returns what makes rows of an agent's entries, as it gets them, signed with the key that signs for it now. What
+	// it returns does no I/O.
+	Seal func(ctx context.Context, agent string) (func(Entry) ([]byte, error), error)
 	// Webhook is what a directive to an agent owes to the agent's webhook; nil: nothing.
 	Webhook func(a fleet.Agent, e Entry) *inbox.Owed
 	// OnMail is called after a commit that put something into an agent's mailbox; nil: nobody is told.

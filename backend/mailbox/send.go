@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,6 +45,19 @@ func (m *Mailbox) Author(ctx context.Context, e Entry) (Entry, error) {
 			return tx.Owe(*owed)
 		}
 		return nil
+	})
+	return e, err
+}
+
+// Pushing returns a directive that is about to be pushed, after recording that its addressee may see it from now on: it
+// may acknowledge it before it answers the push (MA2H §8.7). One that has ended is returned as it is. ErrNotFound.
+func (m *Mailbox) Pushing(ctx context.Context, agent, key string) (e Entry, err error) {
+	err = m.do(ctx, func(tx Tx, _ *effects, _ time.Time) error {
+		if e, err = tx.Entry(agent, key); err != nil || !e.Live || e.Presented {
+			return err
+		}
+		e.Presented = true
+		return tx.PutEntry(e)
 	})
 	return e, err
 }
@@ -118,10 +132,9 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 // is looked at, and what after it. A retry of a message that was taken is not judged again.
 type Unfit struct{ Message, Callback error }
 
-// Submit stores a message that names the submitter's session, an agent as its destination, or both. e is nil for one
-// to the person. The message and its entry are written together or not at all; a repeated key finds the first message,
-// whatever has become of session and destination since (MA2H §8.1). unfit is what else speaks against a message that
-// is new.
+// Submit stores a message: to the person, with e nil, or with its entry into another agent's mailbox. The message and its
+// entry are written together or not at all; a repeated key finds the first message, whatever has become of session and
+// destination since (MA2H §8.1). unfit is what else speaks against a message that is new.
 //
 // Errors: *inbox.ConflictError, ErrSessionStopped, ErrDestinationGone, ErrNotEnabled, ErrUnknownDestination,
 // *inbox.InvalidError for a session that is not the submitter's, *inbox.LimitError.
@@ -130,28 +143,14 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit
 		n.MaxOpen = 0 // it is found or refused, never kept: that there is no room is not the reason
 	}
 	agent, session := n.Item.Agent, n.Item.Content.Session
-	var fresh bool
-	var first []byte
+	n = m.Inbox.Judged(n)
 	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		var named error // what is wrong with the session that the message names
-		if session != "" {
-			_, named = m.live(tx, agent, session, now)
-		}
-		switch {
-		case errors.Is(named, ErrSessionStopped):
-			return named // before anything else, a retry's look for its first message included
-		case errors.Is(named, fleet.ErrUnknownSession):
-			named = inbox.Invalid("/agent/session", "no such session of this agent")
-		case errors.Is(named, ErrSessionGone):
-			named = ErrDestinationGone
-		case named != nil:
-			return named
-		}
-		submitter, err := tx.Agent(agent)
+		named, err := m.named(tx, agent, session, now)
 		if err != nil {
 			return err
 		}
-		n.Item.ForOperator = n.Item.MayDecide(m.Operator(), submitter.Policy.Inbox())
+		var fresh bool
+		var first []byte
 		if it, first, fresh, err = tx.Insert(n); err != nil {
 			return err
 		}
@@ -167,18 +166,14 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit
 		if !fresh {
 			return nil
 		}
-		switch {
-		case unfit.Message != nil:
-			return unfit.Message
-		case named != nil:
-			return named
-		case unfit.Callback != nil:
-			return unfit.Callback
-		case e == nil:
-			fx.changes = append(fx.changes, inbox.Change{Item: it})
-			return nil
+		if err := cmp.Or(unfit.Message, named, unfit.Callback); err != nil {
+			return err
 		}
-		return m.address(tx, fx, it, *e, now)
+		if e != nil {
+			return m.address(tx, fx, it, *e, now)
+		}
+		fx.changes = append(fx.changes, inbox.Change{Item: it})
+		return nil
 	})
 	var conflict *inbox.ConflictError
 	if err != nil && !errors.As(err, &conflict) && session != "" {
@@ -186,6 +181,22 @@ func (m *Mailbox) Submit(ctx context.Context, n inbox.New, e *Entry, unfit Unfit
 		m.renew(ctx, agent, session)
 	}
 	return it, err
+}
+
+// named is what speaks against the session that a new message of agent names ("" for none). Its error comes before
+// anything else, a retry's look for its first message included.
+func (m *Mailbox) named(tx Tx, agent, session string, now time.Time) (unfit, err error) {
+	if session == "" {
+		return nil, nil
+	}
+	switch _, err := m.live(tx, agent, session, now); {
+	case errors.Is(err, fleet.ErrUnknownSession):
+		return inbox.Invalid("/agent/session", "no such session of this agent"), nil
+	case errors.Is(err, ErrSessionGone):
+		return ErrDestinationGone, nil
+	default:
+		return nil, err
+	}
 }
 
 // address judges the destination of an addressed message and enqueues it.
@@ -216,7 +227,7 @@ func (m *Mailbox) renew(ctx context.Context, agent, session string) {
 		_, err := m.present(tx, agent, session, now)
 		return err
 	})
-	if err != nil && !errors.Is(err, fleet.ErrUnknownSession) && !errors.Is(err, ErrSessionGone) && !errors.Is(err, ErrSessionStopped) && ctx.Err() == nil {
+	if err != nil && !sessionOver(err) && ctx.Err() == nil {
 		m.Log.Error("renewal of a session", "err", err)
 	}
 }
@@ -246,6 +257,9 @@ func (m *Mailbox) Destination(ctx context.Context, sender, to string) (fleet.Pre
 	if session != "" {
 		s, err := m.Store.Session(ctx, session)
 		if errors.Is(err, fleet.ErrUnknownSession) {
+			return unknown, nil
+		}
+		if err == nil && m.forgotten(s) {
 			return unknown, nil
 		}
 		return s.Presence(l.Window, now), err

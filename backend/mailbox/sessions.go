@@ -139,7 +139,7 @@ func (m *Mailbox) Stop(ctx context.Context, agent string) (closed int, err error
 		if _, err := tx.Agent(agent); err != nil {
 			return err
 		}
-		if closed, err = m.endLive(tx, fx, agent, now); err != nil {
+		if closed, err = m.endLive(tx, fx, agent, true, now); err != nil {
 			return err
 		}
 		return m.stop(tx, fx, agent, "agent stopped", now)
@@ -147,21 +147,26 @@ func (m *Mailbox) Stop(ctx context.Context, agent string) (closed int, err error
 	return closed, err
 }
 
-// EndAll closes the live sessions of a principal that was revoked: nobody can use them any more.
-func (m *Mailbox) EndAll(ctx context.Context, agent string) error {
+// Revoke ends a principal's credentials and, since nobody can use them any more, its live sessions: both or neither. They
+// bear no mark of the operator's: that is a stop's, and there is none. What was revoked before stays as it is.
+// fleet.ErrUnknownAgent.
+func (m *Mailbox) Revoke(ctx context.Context, agent string, audit fleet.Audit) error {
 	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		_, err := m.endLive(tx, fx, agent, now)
+		if err := tx.Revoke(agent, now, audit); err != nil {
+			return err
+		}
+		_, err := m.endLive(tx, fx, agent, false, now)
 		return err
 	})
 }
 
-func (m *Mailbox) endLive(tx Tx, fx *effects, agent string, now time.Time) (int, error) {
+func (m *Mailbox) endLive(tx Tx, fx *effects, agent string, byOperator bool, now time.Time) (int, error) {
 	live, err := tx.LiveSessions(agent)
 	if err != nil {
 		return 0, err
 	}
 	for _, s := range live {
-		if err := m.endSession(tx, fx, s, s.Close(now, true)); err != nil {
+		if err := m.endSession(tx, fx, s, s.Close(now, byOperator)); err != nil {
 			return 0, err
 		}
 	}

@@ -21,6 +21,8 @@ type Tx interface {
 	PutStop(s fleet.Stop) error
 	LiftStop(agent string) error
 	Agent(id string) (fleet.Agent, error)
+	// Revoke ends an agent's credentials, and its pairings that were approved and not fetched. fleet.ErrUnknownAgent.
+	Revoke(agent string, now time.Time, audit fleet.Audit) error
 	// Authenticate returns the live agent that hash proves at now; fleet.ErrUnknownToken.
 	Authenticate(hash []byte, now time.Time) (fleet.Agent, error)
 
@@ -75,6 +77,4 @@ type Store interface {
 	// PurgeMail forgets directives, receipts and notices between agents that ended before the given time, some at once,
 	// and returns the notices.
 	PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error)
-	// EntryOf returns the message entry of an item; ErrNotFound.
-	EntryOf(ctx context.Context, itemID string) (Entry, error)
 }

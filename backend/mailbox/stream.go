@@ -16,6 +16,9 @@ const maxMargin = 5 * time.Second
 // ready is called once with how long this hold is. send is called for each entry, alive whenever nothing came for a while; an error of either ends the stream.
 // Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped before anything is sent.
 func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(hold time.Duration), send func(Entry) error, alive func() error) error {
+	if _, err := m.Seal(ctx, agent); err != nil {
+		return err // while it can still be said
+	}
 	next, stop := m.bells.wait(agent)
 	defer stop()
 	l := m.Limits()
@@ -40,7 +43,8 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		rung := next()
 		entries, err := m.claim(ctx, agent, session, l.MaxBatch, false, false)
 		if err != nil {
-			return nil // the session ended, or the client went away: a clean end is all there is to say
+			m.ended(ctx, err)
+			return nil
 		}
 		for _, e := range entries {
 			if over.Err() != nil {
@@ -55,6 +59,7 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		}
 		visible, err := m.Store.NextVisible(ctx, agent, session)
 		if err != nil {
+			m.ended(ctx, err)
 			return nil
 		}
 		var again <-chan time.Time
@@ -71,5 +76,13 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		case <-over.Done():
 			return nil
 		}
+	}
+}
+
+// ended notes why a hold ended before its time. When the session ended or the client went away, the clean end of the
+// stream is all there is to say.
+func (m *Mailbox) ended(ctx context.Context, err error) {
+	if ctx.Err() == nil && !sessionOver(err) {
+		m.Log.Error("stream", "err", err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Budgets is each agent's rate of submits. The zero value is ready.
+// Budgets is each agent's rate of one kind of request. The zero value is ready.
 type Budgets struct {
 	mu      sync.Mutex
 	byAgent map[string]*budget

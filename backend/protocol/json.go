@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
@@ -78,20 +80,59 @@ func Decode(r *http.Request, v any) error {
 	return Unmarshal(raw, v)
 }
 
-// Unmarshal is Decode on bytes that passed ReadBody.
-func Unmarshal(raw []byte, v any) error {
-	if err := jsonv2.Unmarshal(raw, v); err != nil {
-		e := &Error{Status: http.StatusBadRequest, Code: "validation_error", Message: "the body does not have the expected shape"}
-		var semantic *jsonv2.SemanticError
-		if errors.As(err, &semantic) {
-			pointer := string(semantic.JSONPointer)
-			msg := fmt.Sprintf("must not be a JSON %s", kindName(byte(semantic.JSONKind)))
-			e.Message = pointer + " " + msg
-			e.Details = []inbox.FieldError{{Pointer: pointer, Message: msg}}
+// DecodeKnown is Decode for what a person's program sends: a member that v does not know was meant to say something, and
+// is refused by its name.
+func DecodeKnown(r *http.Request, v any) error {
+	raw, err := ReadBody(r)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		raw = []byte(`{}`)
+	}
+	return unmarshal(raw, v, jsonv2.RejectUnknownMembers(true))
+}
+
+// OnlyKnown refuses a body, strict JSON or nil, that has other members than those named.
+func OnlyKnown(raw []byte, names ...string) error {
+	if raw == nil {
+		return nil
+	}
+	members, err := wire.Members(raw)
+	if err != nil {
+		return badShape("", "must be a JSON object")
+	}
+	for _, m := range members {
+		if !slices.Contains(names, m.Name) {
+			return badShape("/"+escapePointer.Replace(m.Name), "is not a member of this request")
 		}
-		return e
 	}
 	return nil
+}
+
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+func badShape(pointer, msg string) *Error {
+	return &Error{Status: http.StatusBadRequest, Code: "validation_error", Message: strings.TrimSpace(pointer + " " + msg),
+		Details: []inbox.FieldError{{Pointer: pointer, Message: msg}}}
+}
+
+// Unmarshal is Decode on bytes that passed ReadBody.
+func Unmarshal(raw []byte, v any) error { return unmarshal(raw, v) }
+
+func unmarshal(raw []byte, v any, options ...jsonv2.Options) error {
+	err := jsonv2.Unmarshal(raw, v, options...)
+	if err == nil {
+		return nil
+	}
+	var semantic *jsonv2.SemanticError
+	switch {
+	case !errors.As(err, &semantic):
+		return &Error{Status: http.StatusBadRequest, Code: "validation_error", Message: "the body does not have the expected shape"}
+	case errors.Is(semantic.Err, jsonv2.ErrUnknownName):
+		return badShape(string(semantic.JSONPointer), "is not a member of this request")
+	}
+	return badShape(string(semantic.JSONPointer), "must not be a JSON "+kindName(byte(semantic.JSONKind)))
 }
 
 func kindName(k byte) string {

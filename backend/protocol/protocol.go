@@ -21,6 +21,9 @@ type Binding interface {
 	inbox.Replier
 }
 
+// Names are the names of every protocol that an item can bear, whether or not this hub has a binding of it.
+func Names() []string { return []string{"ma2h", "acs", "map", "pi", "acp"} }
+
 // Pusher is a binding whose answers can be pushed.
 type Pusher interface {
 	// Push makes the request of one attempt: its body the stored reply, freshly signed. Errors are final for the attempt.

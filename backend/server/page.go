@@ -34,7 +34,7 @@ func (s *Server) unrouted(w http.ResponseWriter, r *http.Request, h http.Handler
 		s.page(w, r)
 		return
 	}
-	err, allow := s.missing(r, h)
+	allow, err := s.missing(r, h)
 	if allow != "" {
 		w.Header().Set("Allow", allow)
 	}
@@ -52,17 +52,17 @@ func (s *Server) inPage(path string) bool {
 }
 
 // missing tells a path that does not exist from a method that it does not have, and which it has.
-func (s *Server) missing(r *http.Request, h http.Handler) (err error, allow string) {
+func (s *Server) missing(r *http.Request, h http.Handler) (allow string, err error) {
 	probe := &headerOnly{header: http.Header{}}
 	h.ServeHTTP(probe, r)
 	if probe.status == http.StatusMethodNotAllowed {
 		allow = probe.header.Get("Allow")
-		return protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: "+allow), allow
+		return allow, protocol.Errorf(http.StatusMethodNotAllowed, "method_not_allowed", "this path has: "+allow)
 	}
 	if r.URL.Path == "/" {
-		return protocol.Errorf(http.StatusNotFound, "not_found", "the inbox page is not part of this build: make it with `make build`"), ""
+		return "", protocol.Errorf(http.StatusNotFound, "not_found", "the inbox page is not part of this build: make it with `make build`")
 	}
-	return protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path"), ""
+	return "", protocol.Errorf(http.StatusNotFound, "not_found", "there is nothing at this path")
 }
 
 // headerOnly takes an answer's status and header and forgets its body.

@@ -225,14 +225,15 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 // fail writes an error, once and alike for every path.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := protocol.FromError(err)
-	if e == nil {
-		if r.Context().Err() != nil {
-			// The caller is gone, or the hub is stopping and the caller must not take silence for success.
-			e = protocol.Stopping()
-		} else {
-			s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-			e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
-		}
+	cut := r.Context().Err() != nil
+	if !cut && (e == nil || e.Status >= http.StatusInternalServerError) {
+		s.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	switch {
+	case e == nil && cut: // the caller is gone, or the hub is stopping and the caller must not take silence for success
+		e = protocol.Stopping()
+	case e == nil:
+		e = protocol.Errorf(http.StatusInternalServerError, "internal_error", "something went wrong in the hub; its log says what")
 	}
 	if r.ContentLength != 0 {
 		// What was not read of the body is waited for briefly, not for as long as its sender likes.

@@ -43,7 +43,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		Token  string `json:"token"`
 		Ticket string `json:"ticket"`
 	}
-	if err := protocol.Decode(r, &body); err != nil {
+	if err := protocol.DecodeKnown(r, &body); err != nil {
 		return err
 	}
 	if !s.tickets.use(body.Ticket, s.Now()) && !s.isOperatorToken(strings.TrimSpace(body.Token)) {

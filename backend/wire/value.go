@@ -1,9 +1,14 @@
 package wire
 
-import "strconv"
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
 
 // Value decodes a document into maps, slices, strings, bools and nil, as strictly as Check reads it. A number is an int64 where it is
-// written as an integer of at most 18 digits and the nearest float64 otherwise, so that no text an outsider sends becomes a huge rational.
+// written as an integer of at most 18 digits, a json.Number up to maxExact of them, and the nearest float64 otherwise, so that no text an
+// outsider sends becomes a huge rational.
 func Value(raw []byte) (any, error) {
 	s := scanner{data: raw, depth: DefaultDepth, unique: true}
 	s.space()
@@ -52,12 +57,18 @@ func (s *scanner) tree() (any, error) {
 	}
 }
 
+// maxExact is how many digits of an integer are kept.
+const maxExact = 100
+
 // number converts the text of a number that has passed the scanner.
 func number(text string) any {
 	if len(text) <= 18 {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return n
 		}
+	}
+	if len(text) > 18 && len(text) <= maxExact && !strings.ContainsAny(text, ".eE") {
+		return json.Number(text)
 	}
 	f, _ := strconv.ParseFloat(text, 64)
 	return f

@@ -151,8 +151,8 @@ func TestQuote(t *testing.T) {
 }
 
 func TestValue(t *testing.T) {
-	got, err := Value([]byte(` {"a":[1,-0.5,1e3,"\u00e9",true,false,null,{}],"big":90071992547409930000} `))
-	want := map[string]any{"a": []any{int64(1), -0.5, 1000.0, "é", true, false, nil, map[string]any{}}, "big": 9.007199254740993e19}
+	got, err := Value([]byte(` {"a":[1,-0.5,1e3,"\u00e9",true,false,null,{}],"big":90071992547409930001,"real":0.1234567890123456789} `))
+	want := map[string]any{"a": []any{int64(1), -0.5, 1000.0, "é", true, false, nil, map[string]any{}}, "big": json.Number("90071992547409930001"), "real": 0.12345678901234568}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%#v, %v", got, err)
 	}

@@ -209,6 +209,28 @@ func TestAnAnswerOutlivesAKill(t *testing.T) {
 	c.says(t, "yes\n")
 }
 
+// An export is a file that the page makes and WebKit saves: among the downloads, or at home where there is no such folder.
+func TestTheWindowSavesWhatThePageGivesIt(t *testing.T) {
+	_, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
+	d.script(nil, `
+		const link = document.createElement('a');
+		link.href = URL.createObjectURL(new Blob(['a line\n']));
+		link.download = 'saved-by-the-page.jsonl';
+		link.click()`)
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the file", func() bool {
+		for _, folder := range []string{"Downloads", "."} {
+			if got, err := os.ReadFile(filepath.Join(home, folder, "saved-by-the-page.jsonl")); err == nil {
+				return string(got) == "a line\n"
+			}
+		}
+		return false
+	})
+}
+
 func TestASecondStartOpensTheItem(t *testing.T) {
 	p, d := drive(t, "deskbell", newData(t), "--addr", "127.0.0.1:0")
 	token := p.agent("e2e/agent")

@@ -16,14 +16,14 @@ describe('drafts', () => {
   it('survive the form being made again', () => {
     const d = new Drafts();
     d.of('a').prepare(fs);
-    d.of('a').values['host'] = 'there';
+    d.of('a').values['.host'] = 'there';
     d.of('a').prepare(fs);
-    expect(d.of('a').values['host']).toBe('there');
+    expect(d.of('a').values['.host']).toBe('there');
   });
   it('never hold a secret', () => {
     const d = new Drafts();
     d.of('a').prepare(fs);
-    expect(Object.keys(d.of('a').values)).toEqual(['host']);
+    expect(Object.keys(d.of('a').values)).toEqual(['.host']);
   });
   it('forget a decline that was not confirmed, not the words', () => {
     const d = new Drafts();
@@ -31,10 +31,10 @@ describe('drafts', () => {
     d.of('a').comment = 'why';
     d.leave('a');
     expect([d.of('a').editor, d.of('a').comment]).toEqual([null, 'why']);
-    d.of('a').args = { command: 'ls' };
+    d.of('a').args = new Map([['command', 'ls']]);
     d.of('a').editor = 'review';
     d.leave('a');
-    expect([d.of('a').editor, d.of('a').args]).toEqual(['arguments', { command: 'ls' }]);
+    expect([d.of('a').editor, d.of('a').args]).toEqual(['arguments', new Map([['command', 'ls']])]);
     expect(d.of('a').written).toContainEqual({ label: 'command', text: 'ls' });
     d.of('a').editor = 'answer';
     d.leave('a');

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.mock('../src/lib/desk.svelte', () => ({ desk: { offline: false, noticed: () => {} } }));
 
 import { faults, objections, tagList, wire, type Written } from '../src/lib/compose.svelte';
-import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
+import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, trafficWords, waitingFor } from '../src/lib/fleetwords';
 import { recipients } from '../src/lib/recipients';
 import { defaults, readTemplates, withTemplate } from '../src/lib/templates';
 import type { FleetAgent, Presence, Session } from '../src/lib/types';
@@ -23,20 +23,20 @@ function agent(id: string, more: Partial<FleetAgent> = {}): FleetAgent {
 
 describe('presence', () => {
   it.each<[Presence, string]>([
-    [{ state: 'online', last_seen: now }, 'listened less than 90 s ago'], [{ state: 'online', last_seen: now - 4 * M }, 'listened 4 m ago'], [{ state: 'offline', last_seen: now - 5 * M }, 'last listened 5 m ago'],
-    [{ state: 'offline', last_seen: now - 20_000 }, 'last listened a moment ago'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last listened on 20 Oct'],
+    [{ state: 'online', last_seen: now }, 'listened just now'], [{ state: 'online', last_seen: now - 4 * M }, 'listened 4 m ago'], [{ state: 'offline', last_seen: now - 5 * M }, 'last listened 5 m ago'],
+    [{ state: 'offline', last_seen: now - 20_000 }, 'last listened just now'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last listened on 20 Oct'],
     [{ state: 'unknown' }, 'has never listened'],
   ])('%o → %s', (p, want) => expect(presenceWords(p, now)).toBe(want));
 });
 
 describe('before sending', () => {
   it('says when it will be read', () => {
-    expect(reach(agent('a', { presence: { state: 'online', last_seen: now } }), null, now)).toEqual({ tone: 'here', text: 'Listened a moment ago.' });
-    expect(reach(agent('a', { presence: { state: 'offline', last_seen: now - 2 * H } }), null, now).text).toBe('Has not listened for 2 h: it gets this when it next looks.');
+    expect(reach(agent('a', { presence: { state: 'online', last_seen: now } }), null, now)).toEqual({ tone: 'here', text: 'Listened just now.' });
+    expect(reach(agent('a', { presence: { state: 'offline', last_seen: now - 2 * H } }), null, now).text).toBe('Has not listened for 2 h: it gets this when it next listens.');
     expect(reach(agent('a'), null, now).text).toMatch(/^Has never listened: /);
   });
   it('says that a session may end first', () => {
-    expect(reach(agent('a'), session('s'), now).text).toMatch(/^Listened a moment ago.*bounces/);
+    expect(reach(agent('a'), session('s'), now).text).toMatch(/^Listened just now.*bounces/);
     expect(reach(agent('a'), session('s', { presence: { state: 'offline', last_seen: now - 3 * M } }), now).text).toMatch(/^Has not listened for 3 m.*10 m.*bounces/);
     expect(reach(agent('a'), session('s', { state: 'expired' }), now).tone).toBe('stopped');
   });
@@ -45,6 +45,12 @@ describe('before sending', () => {
     expect(reach(agent('a', { stopped }), null, now)).toMatchObject({ tone: 'stopped', text: expect.stringContaining('13:00') });
     expect(reach(agent('a', { stopped, presence: { state: 'online', last_seen: now } }), null, now).tone).toBe('here');
   });
+});
+
+it('says in one sentence who may decide a message between agents', () => {
+  expect(trafficWords('question', 'queued', 'bot', null)).toBe('Only bot may answer it, and has not collected it yet.');
+  expect(trafficWords('task', 'delivered', 'bot', 'nightly')).toBe('Only the session “nightly” of bot may do it, and has not done it yet.');
+  expect(trafficWords('question', undefined, 'bot', '')).toMatch(/^Only one session of bot may answer it/);
 });
 
 describe('the track of a message', () => {

@@ -1,14 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { age, humanActor, left, moment, plain, plural, shortCount, span, who, windowTitle, words } from '../src/lib/format';
+import { age, ago, humanActor, left, moment, plain, plural, runWords, shortCount, span, who, windowTitle, words } from '../src/lib/format';
 
 const now = new Date(2026, 10, 29, 14, 0, 0).getTime(); // a Sunday
 const M = 60_000, H = 60 * M, D = 24 * H;
 
 describe('age', () => {
   it.each([
-    [now, 'now'], [now + 5 * M, 'now'], [now - 44_000, 'now'], [now - 45_000, '1 m'], [now - 59 * M, '59 m'],
+    [now, 'just now'], [now + 5 * M, 'just now'], [now - 44_000, 'just now'], [now - 45_000, '1 m'], [now - 59 * M, '59 m'],
     [now - H, '1 h'], [now - 23 * H, '23 h'], [now - D, '1 d'], [now - 13 * D, '13 d'], [now - 40 * D, '20 Oct'], [now - 400 * D, '25 Oct 2025'],
   ])('%d → %s', (at, want) => expect(age(at, now)).toBe(want));
+});
+
+it('says how long ago in a sentence', () => {
+  expect([now, now - 5 * M, now - 40 * D].map((at) => ago(at, now))).toEqual(['just now', '5 m ago', 'on 20 Oct']);
+});
+
+it('calls a run by its name once', () => {
+  expect(['7', 'run_7', 'Run 7', 'runner'].map((id) => plain(runWords([{ t: id }])))).toEqual(['run 7', 'run_7', 'Run 7', 'run runner']);
 });
 
 describe('left', () => {

@@ -12,24 +12,30 @@ describe('the arguments of a call as fields', () => {
     expect(argumentFields({ ...call, editable: [] })).toEqual([]);
   });
   const fields = argumentFields(call);
+  const typed = (texts: Record<string, string>) => new Map(Object.entries(texts));
   it('sends only what changed', () => {
-    expect(editedArguments(fields, {})).toEqual({});
-    expect(editedArguments(fields, { command: 'ls -l', timeout: '5' })).toEqual({ command: 'ls -l' });
-    expect(editedArguments(fields, { timeout: '60' })).toEqual({ timeout: 60 });
-    expect(editedArguments(fields, { env: '{"CI":"0"}' })).toEqual({ env: { CI: '0' } });
+    expect(editedArguments(fields, typed({}))).toEqual({});
+    expect(editedArguments(fields, typed({ command: 'ls -l', timeout: '5' }))).toEqual({ command: 'ls -l' });
+    expect(editedArguments(fields, typed({ timeout: '60' }))).toEqual({ timeout: 60 });
+    expect(editedArguments(fields, typed({ env: '{"CI":"0"}' }))).toEqual({ env: { CI: '0' } });
   });
   it('takes another layout of the same JSON for no change', () => {
-    expect(changedFields(fields, { env: '{"CI":"1"}' })).toEqual([]);
+    expect(changedFields(fields, typed({ env: '{"CI":"1"}' }))).toEqual([]);
   });
   it('takes a space at the end of a command for a change', () => {
-    expect(editedArguments(fields, { command: 'ls ' })).toEqual({ command: 'ls ' });
+    expect(editedArguments(fields, typed({ command: 'ls ' }))).toEqual({ command: 'ls ' });
+  });
+  it('changes arguments with the names of every object', () => {
+    const odd = argumentFields({ arguments: JSON.parse('{"__proto__":"a","constructor":1}') as Record<string, unknown>, editable: ['*'] });
+    expect(changedFields(odd, new Map())).toEqual([]);
+    expect(JSON.stringify(editedArguments(odd, new Map([['__proto__', 'b'], ['constructor', '2']])))).toBe('{"__proto__":"b","constructor":2}');
   });
   it('says what is not JSON', () => {
     const [command, timeout] = fields;
     expect(argumentProblem(timeout!, '6o')).not.toBe('');
     expect(argumentProblem(timeout!, '')).not.toBe('');
     expect(argumentProblem(command!, '{')).toBe('');
-    expect(changedFields(fields, { timeout: '6o' }).map((f) => f.name)).toEqual(['timeout']);
+    expect(changedFields(fields, typed({ timeout: '6o' })).map((f) => f.name)).toEqual(['timeout']);
   });
 });
 

@@ -5,6 +5,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.mock('../src/lib/reader.svelte', () => ({ reader: {} }));
 vi.mock('../src/lib/inbox.svelte', () => ({ inbox: {} }));
 
+import { inWords as refusal } from '../src/lib/api';
 import { address, parseAddress } from '../src/lib/address.svelte';
 import { askCurl } from '../src/lib/curl';
 import { named, ranked, score } from '../src/lib/palette';
@@ -54,6 +55,11 @@ describe('palette', () => {
   });
 });
 
+it('makes a sentence of a refusal, without its pointer', () => {
+  expect(refusal('/agent_id: an agent id cannot contain "#"', [{ pointer: '/agent_id' }])).toBe('An agent id cannot contain "#".');
+  expect(refusal('The hub is busy.')).toBe('The hub is busy.');
+});
+
 it('groups only the settings that there are', () => {
   const groups = grouped({ retention_days: 90, 'x.y': 1 });
   expect(groups.map((g) => g.settings.map((s) => s.key))).toEqual([['retention_days'], ['x.y']]);
@@ -72,7 +78,7 @@ it('has words of its own for what agents say to each other', () => {
   expect(stateWord({ box: 'fleet', kind: 'notice', state: 'delivered' })).toBe('Notice, delivered');
   expect(stateWord({ box: 'fleet', kind: 'notice', state: 'bounced' })).toBe('Notice, bounced');
   expect(stateWord({ box: 'fleet', kind: 'question', state: 'open' })).toBe('Question to an agent');
-  expect(trackName({ box: 'fleet', state: 'cancelled' })).toBe('Cancelled');
+  expect(trackName({ box: 'fleet', state: 'cancelled' })).toBe('Withdrawn');
   expect(trackName({ box: 'done', state: 'cancelled' })).toBe('Withdrawn');
   expect(stateWord({ box: 'notices', kind: 'notice', state: 'delivered' })).toBe('Notice');
 });
@@ -93,7 +99,7 @@ it('says how an item ended that was open before the person', () => {
   expect(end({ outcome: { ...outcome, actor: 'system:agent-gone' } })).toBe('Withdrawn by bot, which stopped waiting, while you had it open. Nothing was sent.');
   expect(end({ state: 'expired' })).toBe('Expired while you had it open. Nothing was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'human:jo', value: 'x' } })).toBe('Answered by jo while you had it open. Nothing of yours was sent.');
-  expect(end({ state: 'answered', outcome: { ...outcome, actor: 'system:default_on_expire', defaulted: true, value: 'x' } })).toBe('Ended by its deadline while you had it open. Nothing of yours was sent.');
+  expect(end({ state: 'answered', outcome: { ...outcome, actor: 'system:default_on_expire', defaulted: true, value: 'x' } })).toBe('Expired while you had it open. Nothing of yours was sent.');
 });
 
 it('says of a call that nobody waits for it any more', () => {
@@ -111,11 +117,11 @@ describe('the words of settings', () => {
 });
 
 describe('the words of a history', () => {
-  const said = (action: string, actor: string, box: 'done' | 'fleet' = 'done') => historyWords({ at: 0, actor, action, note: [{ t: 'N' }] }, { box }, 'human:maria');
+  const said = (action: string, actor: string) => historyWords({ at: 0, actor, action, note: [{ t: 'N' }] }, 'human:maria');
   it('has the words of the receipt', () => {
     expect(said('delivered-to-agent', 'agent:bot')).toMatchObject({ word: 'Collected', by: 'bot' });
     expect(said('cancelled', 'agent:bot').word).toBe('Withdrawn');
-    expect(said('cancelled', 'system:undeliverable', 'fleet').word).toBe('Cancelled');
+    expect(said('cancelled', 'system:undeliverable')).toMatchObject({ word: 'Withdrawn', by: 'the hub, because it could not be delivered' });
     expect(said('operator allowed to answer', 'human:maria')).toEqual({ word: 'You allowed yourself to answer', by: '', note: [{ t: 'N' }] });
     expect(said('operator allowed to answer', 'human:ada').by).toBe('ada');
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { after, anchored, reveal, slice } from '../src/lib/windowing';
+import { above, after, anchored, reveal, slice } from '../src/lib/windowing';
 
 const rows = (ids: string) => [...ids].map((id) => ({ id }));
 
@@ -41,8 +41,9 @@ describe('anchored', () => {
   it('holds on to the next row when the first one left', () => {
     expect(anchored(rows('abcdefgh'), rows('abcefgh'), 30, 30, 10)).toBe(20); // d went: e was at 4, is at 3
   });
-  it('keeps the selected row in its place, at the top too', () => {
-    expect(anchored(rows('bcdef'), rows('abcdef'), 0, 30, 10, 'c')).toBe(10);
+  it('keeps the selected row in sight, at the top by letting new rows in', () => {
+    expect(anchored(rows('bcdef'), rows('abcdef'), 0, 30, 10, 'c')).toBe(0); // both can be seen
+    expect(anchored(rows('bcdef'), rows('abcdef'), 0, 30, 10, 'd')).toBe(10); // it would go over the edge
     expect(anchored(rows('abcdefgh'), rows('abxcdefgh'), 10, 40, 10, 'd')).toBe(20); // c moved, b did not
     expect(anchored(rows('abcdefgh'), rows('bcdefgh'), 0, 40, 10, 'b')).toBe(0);
     expect(anchored(rows('abcdefgh'), rows('xabcdefgh'), 0, 30, 10, 'h')).toBe(0); // out of sight
@@ -55,4 +56,11 @@ it('goes on to the next row, else to the one before', () => {
   expect(after(rows('abc'), 2)?.id).toBe('b');
   expect(after(rows('a'), 0)).toBeUndefined();
   expect(after(rows('abc'), -1)).toBeUndefined();
+});
+
+it('counts what is wanted and lies above the edge', () => {
+  const urgent = (r: { id: string }) => r.id === r.id.toUpperCase();
+  expect(above(rows('ABcd'), 0, 10, urgent)).toBe(0);
+  expect(above(rows('ABcd'), 10, 10, urgent)).toBe(1);
+  expect(above(rows('ABcd'), 30, 10, urgent)).toBe(2);
 });

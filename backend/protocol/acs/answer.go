@@ -138,10 +138,11 @@ func envelope(id []byte, box string, members []wire.Member) []byte {
 // refuse answers a step that cannot be judged with a DENY of the hub's own that entered no chain. An error would be
 // left to the agent's own posture, which may be to go on.
 func (b *Binding) refuse(q *request, code, reasoning string) []byte {
-	d := denied(code, reasoning)
-	if q.step != nil && code != reasonClosed { // that one is a DENY whatever the method (ACS, session lifecycle)
-		d = d.fit(q.step.method, false)
-	}
+	return b.unchained(q, denied(code, reasoning))
+}
+
+// unchained answers a step that entered no chain.
+func (b *Binding) unchained(q *request, d decision) []byte {
 	answer, err := b.result(q, d, "")
 	if err != nil {
 		b.Log.Error("a refusal could not be written", "protocol", Name, "err", err)
@@ -161,6 +162,9 @@ func (b *Binding) broken(q *request, p any) []byte {
 	if m, found, _ := lookup(q.method); found {
 		if d, err := denied(reasonBroken, judgeFailed).fit(m, false).members(); err == nil {
 			box, members = "result", append(binding(q), d...)
+		}
+		if q.step != nil && q.step.entry.Hash != "" {
+			members = append(members, wire.Member{Name: "chain_hash", Value: wire.Quote(q.step.entry.Hash)})
 		}
 	}
 	answer, err := signing.SignEnvelope(q.key, q.keyID, envelope(q.id, box, members), box)

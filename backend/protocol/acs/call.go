@@ -13,6 +13,7 @@ const (
 	maxTitle   = 200
 	maxSummary = 300
 	maxPrompt  = 4000
+	maxFolder  = 1000
 	// recent is how many steps back the card looks.
 	recent = 40
 	// shown is how many of them it shows.
@@ -52,9 +53,15 @@ func (s *step) call() inbox.Call {
 // folder is where the agent works: as this step says, or as its session began.
 func (s *step) folder() string {
 	if cwd := s.claimed("cwd"); cwd != "" {
-		return clip(cwd, 1000)
+		return clip(cwd, maxFolder)
 	}
-	return clip(s.session.Folder, 1000)
+	return s.session.Folder
+}
+
+// lastName is the last part of a path, of whatever system.
+func lastName(folder string) string {
+	folder = strings.TrimRight(folder, `/\`)
+	return clip(folder[strings.LastIndexAny(folder, `/\`)+1:], 200)
 }
 
 // before tells what the agent was last told, and what it did since. The call is judged without it if need be.

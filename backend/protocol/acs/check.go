@@ -198,7 +198,7 @@ const storeFailed = "The hub could not read or write what it needs to judge this
 // failed answers a step that the store failed.
 func (b *Binding) failed(q *request, err error) []byte {
 	b.Log.Error("a step could not be taken", "protocol", Name, "method", q.method, "err", err)
-	return b.refuse(q, reasonStore, storeFailed)
+	return b.unchained(q, denied(reasonStore, storeFailed).fit(q.step.method, false))
 }
 
 // The kinds of alert.

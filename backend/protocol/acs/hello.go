@@ -103,7 +103,7 @@ func (b *Binding) open(q *request, payload []byte) (guardian.Session, error) {
 		return guardian.Session{}, err
 	}
 	return guardian.Session{
-		Protocol: Name, ID: q.session(), Agent: fleet.PeerID(Name, name, agent), AgentID: agent, Platform: name, Folder: q.claimed("cwd"), KeyID: q.keyID,
+		Protocol: Name, ID: q.session(), Agent: fleet.PeerID(Name, name, agent), AgentID: agent, Platform: name, Folder: clip(q.claimed("cwd"), maxFolder), KeyID: q.keyID,
 		Hello: payload, Terms: written, OpenedAt: q.at, LastSeen: q.at,
 	}, nil
 }

@@ -24,7 +24,7 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
 		Content: inbox.Content{
-			Project: clip(s.session.Folder, 500), Runtime: clip(s.session.Platform, 100), Call: &s.subject.Call, Held: true, PersonOnly: true,
+			Project: lastName(s.folder()), Runtime: clip(s.session.Platform, 100), Call: &s.subject.Call, Held: true, PersonOnly: true,
 			Request: &inbox.Request{Mode: inbox.Select, Options: options(s.subject.Call)},
 		},
 	}

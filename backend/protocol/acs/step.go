@@ -54,6 +54,11 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 		b.alert(s.request, alertChain, "has another idea of its session's chain than this hub: steps may be missing here")
 		refusal = &decision{Verdict: deny, Codes: []string{reasonChain}, Reasoning: "The agent's chain of steps is not the one this hub has."}
 	}
+	if s.session.Folder == "" && s.folder() != "" { // most hosts say it with their first step, not in the handshake
+		if err := b.Guardian.SetFolder(ctx, Name, s.session.ID, s.folder()); err != nil {
+			b.Log.Warn("where a session works", "protocol", Name, "err", err) // every call says it again
+		}
+	}
 	return b.judge(ctx, s, refusal)
 }
 
@@ -137,7 +142,7 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 		b.Log.Error("an answer could not be written", "protocol", Name, "method", s.method.name, "err", err)
 		d = denied(reasonBroken, judgeFailed).fit(s.method, false)
 		if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-			return b.refuse(s.request, reasonBroken, judgeFailed)
+			return b.unchained(s.request, d)
 		}
 		judgement = systemJudgement(judgement, reasonBroken)
 	}
@@ -160,7 +165,7 @@ func (b *Binding) finish(ctx context.Context, s *step, d decision, judgement *ga
 	b.Log.Error("an answer could not be recorded", "protocol", Name, "method", s.method.name, "err", err)
 	d = denied(reasonStore, storeFailed).fit(s.method, false)
 	if answer, err = b.result(s.request, d, s.entry.Hash); err != nil {
-		return b.refuse(s.request, reasonStore, storeFailed)
+		return b.unchained(s.request, d)
 	}
 	return answer
 }

@@ -1,8 +1,10 @@
 package ma2h
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
@@ -46,18 +48,29 @@ func (m *members) value(name string, v any, set bool) {
 
 var typeOf = map[inbox.Kind]string{inbox.Question: "ask", inbox.Task: "task", inbox.Notice: "notify"}
 
+// runtimes are the words that this protocol has for what an agent runs as.
+var runtimes = []string{"github-actions", "cli", "cloud", "desktop", "openclaw", "other"}
+
 // composed are the members that an item of another protocol would have as a message of this one. What a call asks
 // leave for stands beside them.
 func composed(it inbox.Item) []wire.Member {
 	c := it.Content
 	var agent, m members
 	agent.text("id", it.Agent)
-	agent.text("run_id", c.RunID)
-	agent.text("runtime", c.Runtime)
+	agent.text("run_id", runOf(it))
+	if slices.Contains(runtimes, c.Runtime) {
+		agent.text("runtime", c.Runtime)
+	} else {
+		agent.text("runtime", "other")
+		agent.value("labels", map[string]string{"runtime": c.Runtime}, c.Runtime != "")
+	}
 	agent.text("project", c.Project)
+	m.text("ma2h_version", Version)
 	m.text("type", typeOf[it.Kind])
+	m.text("idempotency_key", it.ID)
 	m.text("created_at", inbox.FormatTime(it.ReceivedAt))
 	m.raw("agent", wire.Compose(agent))
+	m.text("to", c.To)
 	m.text("title", it.Title)
 	m.text("body", c.Body)
 	m.text("priority", it.Priority.String())
@@ -84,6 +97,15 @@ func composed(it inbox.Item) []wire.Member {
 		m.raw("call", composedCall(*c.Call))
 	}
 	return m
+}
+
+// runOf names what of its agent's work an item belongs to: its run, its session, or itself.
+func runOf(it inbox.Item) string {
+	session := ""
+	if it.Content.Call != nil {
+		session = it.Content.Call.Session
+	}
+	return cmp.Or(it.Content.RunID, session, it.ID)
 }
 
 func composedContext(parts []inbox.Part) []json.RawMessage {
@@ -143,7 +165,9 @@ func composedCall(c inbox.Call) []byte {
 func composedResponse(it inbox.Item) []byte {
 	out := it.Outcome
 	var m members
+	m.text("ma2h_version", Version)
 	m.text("in_reply_to", it.ID)
+	m.raw("agent", wire.Compose([]wire.Member{{Name: "id", Value: wire.Quote(it.Agent)}, {Name: "run_id", Value: wire.Quote(runOf(it))}}))
 	m.text("resolution_id", out.ID)
 	m.text("resolution", string(out.State))
 	m.flag("defaulted", out.Defaulted)

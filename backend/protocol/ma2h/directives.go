@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,69 +25,76 @@ func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	if err != nil {
 		return err
 	}
-	var body struct {
-		To        string          `json:"to"`
-		Title     string          `json:"title"`
-		Body      *string         `json:"body"`
-		Priority  *string         `json:"priority"`
-		Tags      *[]string       `json:"tags"`
-		Context   json.RawMessage `json:"context"`
-		ExpiresAt *string         `json:"expires_at"`
-		Sensitive *bool           `json:"sensitive"`
-	}
-	if raw == nil {
-		return invalidShape("/to", "must be present")
-	}
-	if err := protocol.Unmarshal(raw, &body); err != nil {
+	e, err := b.draft(raw, b.now())
+	if err != nil {
 		return err
 	}
-	if body.To != "" && !strings.HasPrefix(body.To, "agent:") && !strings.HasPrefix(body.To, "human:") {
-		body.To = "agent:" + body.To // a bare agent id is what a person types
+	if e, err = b.Mailbox.Author(r.Context(), e); err != nil {
+		return err
 	}
-	now := b.now()
-	e := mailbox.Entry{Key: "dir_" + inbox.RandomName(), From: b.Settings.Get().Operator().String(), To: body.To}
+	return protocol.WriteRaw(w, http.StatusCreated, directiveForm(e))
+}
+
+// What a directive's body may have besides "to" and "title"; what only the hub writes, and passes over in a body that was
+// a directive once; and what is no directive's, which the schema refuses by its own words.
+var (
+	directiveOptional = []string{"body", "priority", "tags", "context", "expires_at", "sensitive"}
+	directiveAttested = []string{"ma2h_version", "type", "id", "from", "created_at"}
+	directiveForeign  = []string{"request", "action", "state"}
+)
+
+// draft makes the entry of a directive of the operator's from its body, strict JSON or nil.
+func (b *Binding) draft(raw []byte, now time.Time) (mailbox.Entry, error) {
+	known := slices.Concat([]string{"to", "title"}, directiveOptional, directiveAttested, directiveForeign)
+	if err := protocol.OnlyKnown(raw, known...); err != nil {
+		return mailbox.Entry{}, err
+	}
+	e := mailbox.Entry{Key: "dir_" + inbox.RandomName(), From: b.Settings.Get().Operator().String(), To: addressee(mustGet(raw, "to"))}
 	m := []wire.Member{
 		{Name: "ma2h_version", Value: wire.Quote(Version)},
 		{Name: "type", Value: wire.Quote("directive")},
 		{Name: "id", Value: wire.Quote(e.Key)},
 		{Name: "from", Value: wire.Quote(e.From)},
-		{Name: "to", Value: wire.Quote(body.To)},
+		{Name: "to", Value: wire.Quote(e.To)},
 		{Name: "created_at", Value: wire.Quote(inbox.FormatTime(now))},
-		{Name: "title", Value: wire.Quote(body.Title)},
 	}
-	// The last three are no directive's: they go along so that the schema refuses them, instead of being lost unsaid.
-	for _, name := range []string{"body", "priority", "tags", "context", "expires_at", "sensitive", "request", "action", "state"} {
-		if v, ok := wire.Get(raw, name); ok && string(v) != "null" {
+	for _, name := range slices.Concat([]string{"title"}, directiveOptional, directiveForeign) {
+		if v := mustGet(raw, name); v != nil && string(v) != "null" {
 			m = append(m, wire.Member{Name: name, Value: v})
 		}
 	}
 	e.Body = wire.Compose(m)
 	fields, err := b.Schemas.Validate("ma2h/inbound-message", e.Body)
 	if err != nil {
-		return err
+		return e, err
 	}
 	if len(fields) > 0 {
-		return schemaError(fields)
+		return e, schemaError(fields)
 	}
-	if body.Body != nil && len(*body.Body) > MaxBodyBytes {
-		return inbox.Invalid("/body", "is longer than %d bytes", MaxBodyBytes)
+	var said envelope
+	if err := protocol.Unmarshal(e.Body, &said); err != nil {
+		return e, err
 	}
-	if len(body.Context) > 0 && string(body.Context) != "null" {
-		if err := checkParts(body.Context); err != nil {
-			return err
-		}
+	if err := checkSizes(e.Body, &said); err != nil {
+		return e, err
 	}
-	if body.ExpiresAt != nil {
-		t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(*body.ExpiresAt))
+	if said.ExpiresAt != "" {
+		t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(said.ExpiresAt))
 		if err != nil || !t.After(now) {
-			return inbox.Invalid("/expires_at", "must lie in the future")
+			return e, inbox.Invalid("/expires_at", "must lie in the future")
 		}
 		e.ExpiresAt = t.UTC().Truncate(time.Millisecond)
 	}
-	if e, err = b.Mailbox.Author(r.Context(), e); err != nil {
-		return err
+	return e, nil
+}
+
+// addressee is the address that a directive's "to" means: a bare agent id is what a person types.
+func addressee(raw []byte) string {
+	var to string
+	if json.Unmarshal(raw, &to) != nil || to == "" || strings.HasPrefix(to, "agent:") || strings.HasPrefix(to, "human:") {
+		return to
 	}
-	return protocol.WriteRaw(w, http.StatusCreated, directiveForm(e))
+	return "agent:" + to
 }
 
 // directive answers GET /v1/directives/{id}: what became of it, for its author.

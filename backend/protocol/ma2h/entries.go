@@ -40,11 +40,6 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 	if err != nil {
 		return err
 	}
-	// Before anything is claimed: what cannot be signed does not travel, and what does not travel is not delivered.
-	key, err := b.SigningKey(ctx, c.Agent.ID)
-	if err != nil {
-		return err
-	}
 	b.Fleet.Seen(c.Agent.ID)
 	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
 	if err != nil {
@@ -56,16 +51,11 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 		return cmp.Or(context.Cause(ctx), err)
 	}
 	body := []byte(`{"messages":[`)
-	for _, e := range entries {
-		row, err := b.row(key, e)
-		if err != nil {
-			b.Log.Error("drain", "entry", e.Key, "err", err) // the others must not wait for it
-			continue
-		}
-		if body[len(body)-1] != '[' {
+	for i, e := range entries {
+		if i > 0 {
 			body = append(body, ',')
 		}
-		body = append(body, row...)
+		body = append(body, e.Row...)
 	}
 	return protocol.WriteRaw(w, http.StatusOK, append(body, `]}`...))
 }
@@ -98,6 +88,15 @@ func presented(q url.Values) (string, error) {
 		return "", fleet.ErrUnknownSession
 	}
 	return session, nil
+}
+
+// Seal returns what makes rows of an agent's entries, with the key that signs for it now: a wait may outlast a rotation.
+func (b *Binding) Seal(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
+	key, err := b.SigningKey(ctx, agent)
+	if err != nil {
+		return nil, err
+	}
+	return func(e mailbox.Entry) ([]byte, error) { return b.row(key, e) }, nil
 }
 
 // row is one entry as it is handed out: its object and a detached signature with a fresh time and nonce.
@@ -156,10 +155,6 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 	if session == "" {
 		return invalidShape("/session", "a stream needs ?session=")
 	}
-	key, err := b.SigningKey(ctx, c.Agent.ID)
-	if err != nil {
-		return err
-	}
 	b.Fleet.Seen(c.Agent.ID)
 	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
 	if err != nil {
@@ -186,12 +181,7 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
 	}
 	return b.Mailbox.Stream(ctx, c.Agent.ID, session, ready, func(e mailbox.Entry) error {
-		row, err := b.row(key, e)
-		if err != nil {
-			b.Log.Error("stream", "entry", e.Key, "err", err)
-			return err
-		}
-		return write("event: entry\nid: " + e.Key + "\ndata: " + string(oneLine(row)) + "\n\n")
+		return write("event: entry\nid: " + e.Key + "\ndata: " + string(oneLine(e.Row)) + "\n\n")
 	}, func() error { return write(": still here\n\n") })
 }
 
@@ -207,8 +197,8 @@ func oneLine(row []byte) []byte {
 	return out
 }
 
-// receipt writes the object that tells a sender of a bounce (MA2H §8.7.1).
-func receipt(f mailbox.ReceiptFacts) []byte {
+// Receipt writes the object that tells a sender of a bounce (MA2H §8.7.1), for the mailbox.
+func Receipt(f mailbox.ReceiptFacts) []byte {
 	return wire.Compose([]wire.Member{
 		{Name: "ma2h_version", Value: wire.Quote(Version)},
 		{Name: "type", Value: wire.Quote("receipt")},
@@ -221,9 +211,6 @@ func receipt(f mailbox.ReceiptFacts) []byte {
 		{Name: "to", Value: wire.Quote(f.To)},
 	})
 }
-
-// Receipt is how this dialect writes receipts, for the mailbox.
-func Receipt(f mailbox.ReceiptFacts) []byte { return receipt(f) }
 
 // entryMembers are the members of a message that its addressee gets. Whatever else a sender wrote is unsigned and
 // would make a strict recipient refuse the whole entry.

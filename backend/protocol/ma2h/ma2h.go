@@ -62,8 +62,11 @@ type Config struct {
 // Binding answers MA2H. It is safe for concurrent use.
 type Binding struct {
 	Config
-	budgets    protocol.Budgets // of all messages
-	interAgent protocol.Budgets // of messages between agents, besides
+	// What an agent may do in a minute, each apart: what it says to other agents never keeps it from reaching the person
+	// (MA2H §8.6).
+	toPerson      protocol.Budgets
+	toAgents      protocol.Budgets
+	registrations protocol.Budgets
 }
 
 var (
@@ -105,11 +108,11 @@ func (b *Binding) Routes() []protocol.Route {
 // Now, to the millisecond that rows and wire times have.
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
-// allow takes a message of that many bytes from an agent's budget (MA2H §8.6).
+// allow takes a request of that many bytes from one of an agent's budgets (MA2H §8.6).
 func (b *Binding) allow(of *protocol.Budgets, agent string, size int) error {
 	if retry := of.Take(agent, inbox.Room(size), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
-			Message: "too many messages in a minute", RetryAfter: retry}
+			Message: "too many requests of this kind in a minute", RetryAfter: retry}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -176,24 +177,51 @@ func delivery(it inbox.Item) []wire.Member {
 	return d
 }
 
-// list answers GET /v1/messages: all messages for the operator, an agent's own for an agent.
-func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	q := r.URL.Query()
+// What a list of messages can be narrowed to, as the wire names it.
+var (
+	statuses = []string{"open", "answered", "declined", "cancelled", "expired", "completed", "dismissed", "delivered", "queued", "acknowledged", "bounced"}
+	kinds    = map[string]inbox.Kind{"notify": inbox.Notice, "ask": inbox.Question, "task": inbox.Task}
+)
+
+// filter reads what a list is narrowed to. A word that no message has is refused, so that nobody takes the answer to a
+// mistake for there being none.
+func (b *Binding) filter(q url.Values) (inbox.Filter, error) {
+	protocols := slices.Sorted(maps.Keys(b.Inbox.Repliers))
+	for _, name := range protocol.Names() {
+		if !slices.Contains(protocols, name) {
+			protocols = append(protocols, name)
+		}
+	}
 	f := inbox.Filter{
 		State: q.Get("status"), Agent: q.Get("agent"), Protocol: q.Get("protocol"), Query: q.Get("q"), Cursor: q.Get("cursor"),
 	}
-	kinds := map[string]inbox.Kind{"": "", "notify": inbox.Notice, "ask": inbox.Question, "task": inbox.Task}
-	kind, ok := kinds[q.Get("type")]
-	if !ok {
-		return protocol.Errorf(http.StatusBadRequest, "validation_error", "type must be notify, ask or task")
+	for _, word := range []struct {
+		name  string
+		known []string
+	}{{"status", statuses}, {"type", slices.Sorted(maps.Keys(kinds))}, {"protocol", protocols}} {
+		if v := q.Get(word.name); v != "" && !slices.Contains(word.known, v) {
+			return f, protocol.Errorf(http.StatusBadRequest, "validation_error", word.name+" must be one of: "+strings.Join(word.known, ", "))
+		}
 	}
-	f.Kind = string(kind)
+	f.Kind = string(kinds[q.Get("type")])
 	if v := q.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
+		if errors.Is(err, strconv.ErrRange) { // as many as can be said, and clamped like any other
+			err = nil
+		}
 		if err != nil || n < 1 {
-			return protocol.Errorf(http.StatusBadRequest, "validation_error", "limit must be a whole number above zero")
+			return f, protocol.Errorf(http.StatusBadRequest, "validation_error", "limit must be a whole number above zero")
 		}
 		f.Limit = min(n, 500)
+	}
+	return f, nil
+}
+
+// list answers GET /v1/messages: all messages for the operator, an agent's own for an agent.
+func (b *Binding) list(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	f, err := b.filter(r.URL.Query())
+	if err != nil {
+		return err
 	}
 	as := operatorForm
 	if !c.Operator {

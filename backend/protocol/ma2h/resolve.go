@@ -24,11 +24,15 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 		return err
 	}
 	actor := c.Actor(b.Settings.Get().Operator())
-	if session := r.URL.Query().Get("session"); session != "" && !c.Operator {
-		if err := b.Mailbox.Present(r.Context(), c.Agent.ID, session); err != nil {
+	if !c.Operator {
+		if actor.Session, err = presented(r.URL.Query()); err != nil {
 			return err
 		}
-		actor.Session = session
+		if actor.Session != "" {
+			if err := b.Mailbox.Present(r.Context(), c.Agent.ID, actor.Session); err != nil {
+				return err
+			}
+		}
 	}
 	d, err := b.decision(raw)
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 // register answers POST /v1/sessions (MA2H §16.1).
 func (b *Binding) register(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	raw, err := protocol.ReadBody(r)
+	if limited := b.allow(&b.registrations, c.Agent.ID, 0); limited != nil {
+		return limited // each costs a write, also of an agent that closes what it opens
+	}
 	if err != nil {
 		return err
 	}

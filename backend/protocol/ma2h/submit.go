@@ -1,7 +1,6 @@
 package ma2h
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -23,16 +22,15 @@ import (
 // submit answers POST /v1/messages (MA2H §8.1).
 func (b *Binding) submit(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	raw, err := protocol.ReadBody(r)
-	if limited := b.allow(&b.budgets, c.Agent.ID, len(raw)); limited != nil {
+	budget := &b.toPerson
+	if _, addressed := wire.Get(raw, "to"); addressed {
+		budget = &b.toAgents
+	}
+	if limited := b.allow(budget, c.Agent.ID, len(raw)); limited != nil {
 		return limited // what cannot be read counts as well
 	}
 	if err != nil {
 		return err
-	}
-	if _, addressed := wire.Get(raw, "to"); addressed {
-		if err := b.allow(&b.interAgent, c.Agent.ID, len(raw)); err != nil {
-			return err
-		}
 	}
 	it, err := b.Accept(r.Context(), c.Agent.ID, raw)
 	if err != nil {
@@ -86,17 +84,10 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 	return it, err
 }
 
-// store writes an accepted message: to the person, or with its entry into another agent's mailbox.
+// store writes an accepted message: to the person, or with its entry into another agent's mailbox. A blind retry gets its
+// id back even when what it asks for could not be accepted any more (MA2H §8.1).
 func (b *Binding) store(ctx context.Context, raw []byte, minor int, n inbox.New, expires time.Time, unfit mailbox.Unfit) (inbox.Item, error) {
 	c := n.Item.Content
-	if c.To == "" && c.Session == "" {
-		if unfit != (mailbox.Unfit{}) {
-			// A blind retry gets its id back even when what it asks for could not be accepted any more (MA2H §8.1).
-			return b.replay(ctx, n, cmp.Or(unfit.Message, unfit.Callback))
-		}
-		it, _, err := b.Inbox.Submit(ctx, n)
-		return it, err
-	}
 	if c.To == "" {
 		return b.Mailbox.Submit(ctx, n, nil, unfit)
 	}
@@ -132,17 +123,6 @@ func Check(set *schemas.Set, raw []byte) error {
 	sender, _ := member(mustGet(raw, "agent"), "id")
 	_, _, err := parse(set, sender, raw)
 	return err
-}
-
-func (b *Binding) replay(ctx context.Context, n inbox.New, refused error) (inbox.Item, error) {
-	if n.Key == "" {
-		return inbox.Item{}, refused
-	}
-	it, err := b.Inbox.Replay(ctx, Name, n.Item.Agent, n.Key, n.Digest)
-	if errors.Is(err, inbox.ErrNotFound) {
-		return inbox.Item{}, refused
-	}
-	return it, err
 }
 
 func (b *Binding) checkCallback(ctx context.Context, e *envelope, cb *callback) error {

@@ -1,22 +1,25 @@
 // What each command does. Every one acts on the selected id, or on nothing.
 import { flushSync } from 'svelte';
+import { optionName } from './apart';
 import { api, quit, Refused, type Marks } from './api';
 import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
-import { plain } from './format';
 import { focusField } from './formfocus';
 import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
 import { rules } from './rules.svelte';
-import type { Detail, Option } from './types';
+import { inSight } from './sight';
+import type { Box, Detail, Option } from './types';
 import { isBox, ui, type View } from './ui.svelte';
+import { whyNot, type Scene } from './whynot';
 import { after } from './windowing';
 
 export function go(view: View): void {
+  if (view !== ui.view) ui.endToasts();
   ui.view = view;
   ui.pane = 'list';
   ui.overlay = null;
@@ -31,12 +34,24 @@ export function go(view: View): void {
   } else void inbox.reload();
 }
 
+/** The open items of an agent, in the list. */
+export function openItemsOf(agent: string): void {
+  go('needs');
+  reader.open(null);
+  focusList();
+  void inbox.show({ box: 'needs', q: '', scope: 'all', agent }).then(() => {
+    if (inbox.rows.length === 0 && inbox.box === 'needs' && inbox.agent === agent) { ui.view = 'waiting'; void inbox.show({ box: 'waiting' }); }
+  });
+}
+
 /** Goes to an agent's page; from an item, the way back leads to the item. */
 export function openAgent(id: string): void {
   ui.cameFrom = isBox(ui.view) ? ui.view : null;
   ui.view = 'agents';
   ui.agent = id;
   ui.overlay = null;
+  ui.endToasts();
+  focusPage();
 }
 
 /** Back from an agent's page to where it was opened. */
@@ -53,7 +68,10 @@ function leave(from: string | null): void {
     if (inbox.selectedId === null) { ui.pane = 'list'; focusList(); } else { ui.pane = 'item'; focusItem(); }
     return;
   }
-  setTimeout(() => [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].find((el) => el.dataset['stop'] === from)?.focus());
+  setTimeout(() => {
+    [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].find((el) => el.dataset['stop'] === from)?.focus();
+    focusPage();
+  });
 }
 
 /** Goes to the steps of a guarded session; from an item, the way back leads to the item. */
@@ -62,6 +80,8 @@ export function openSession(key: string): void {
   ui.view = 'guardian';
   ui.session = key;
   ui.overlay = null;
+  ui.endToasts();
+  focusPage();
 }
 
 export function leaveSession(): void {
@@ -76,9 +96,29 @@ export function openRule(id: string): void {
   ui.rule = id;
 }
 
+/** What was open when the search began: leaving the search comes back to it. */
+let openBefore: string | null = null;
+
 export function search(q: string): void {
   if (q === inbox.q) return;
-  void inbox.show({ q });
+  if (!inbox.searching) openBefore = inbox.selectedId;
+  void inbox.show({ q }).then(onlyFound);
+}
+
+/** Searches in one box, or in all of them. */
+export function searchIn(scope: Box | 'all'): void {
+  void inbox.show({ scope }).then(onlyFound);
+}
+
+/** While searching, the pane shows what was found or nothing: an item with live buttons must be one of the list. */
+function onlyFound(): void {
+  if (inbox.problem !== null || inbox.loading === 'first') return;
+  if (inbox.searching) {
+    if (inbox.selectedId !== null && inbox.index < 0) reader.open(null);
+    return;
+  }
+  if (inbox.selectedId === null && inbox.rows.some((r) => r.id === openBefore)) reader.open(openBefore);
+  openBefore = null;
 }
 
 export function onlyAgent(agent: string | null): void {
@@ -172,26 +212,33 @@ export function choices(d: Detail): Option[] {
 export function choose(d: Detail, option: Option): void {
   if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
   if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : 'Allowed');
-  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`, plain(option.label));
+  const name = optionName(option, choices(d));
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${name}”`, name);
 }
 
 function chooseByKey(n: number): void {
   const d = reader.detail;
-  if (!isBox(ui.view) || ui.overlay !== null) return;
-  if (inbox.selectedId === null) {
-    if (inbox.rows.length > 0) ui.hint('Select a question first: j');
-    return;
-  }
   if (!shown()) return;
   if (!d || !reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
   if (!reader.ready) return;
-  if (d.action) {
-    if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
-    return;
-  }
-  if (d.call && !['comment', null].includes(drafts.of(d.id).editor)) return ui.hint('Something is half done here: finish it, or leave it with Esc.');
   const option = choices(d)[n - 1];
+  if (!option && !d.action) return;
+  if (!seen(n, option ? `answer “${optionName(option, choices(d))}”` : 'tick it')) return;
   if (option) choose(d, option);
+  else if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
+}
+
+/** A key means only what the person sees: what is out of sight is brought into it first, and waits for the next press. */
+function seen(n: number, does: string): boolean {
+  const row = document.querySelectorAll('[data-decision] [data-choice]')[n - 1];
+  if (!row) {
+    if (drafts.of(inbox.selectedId ?? '').editor !== null) ui.hint('The choices are not shown while you write. Esc brings them back.');
+    return false;
+  }
+  if (inSight(row)) return true;
+  row.scrollIntoView({ block: 'nearest' });
+  ui.hint(`That was out of sight. Press ${n} again to ${does}.`);
+  return false;
 }
 
 /** In a narrow window the item may be behind the list: then nothing about it is decided by key. */
@@ -218,6 +265,17 @@ function fill(): boolean {
   return true;
 }
 
+/** Where the focus was when the editor was opened. */
+let cameTo: 'list' | 'item' = 'item';
+
+/** Closes the editor of the item and brings the focus back to where it was. */
+export function closeEditor(id: string): void {
+  drafts.of(id).editor = null;
+  ui.pane = cameTo;
+  if (cameTo === 'list') focusList();
+  else focusItem();
+}
+
 export function edit(editor: Editor): void {
   const d = reader.detail;
   if (editor === 'answer' && d?.request?.mode === 'input' && reader.ready && shown()) { fill(); return; }
@@ -226,6 +284,7 @@ export function edit(editor: Editor): void {
   const draft = drafts.of(d.id);
   if (editor === 'decline' && draft.editor === 'decline') return decline(d);
   draft.grab = true;
+  cameTo = document.activeElement?.closest('[data-list]') ? 'list' : 'item';
   if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());
   draft.editor = editor;
   ui.pane = 'item';
@@ -252,26 +311,35 @@ function back(): void {
   if (ui.overlay) { ui.overlay = null; return; }
   if (active?.closest('[data-search]')) {
     if (inbox.searching) search('');
-    else active.blur();
+    else { ui.pane = 'list'; focusList(); }
     return;
   }
   if (isBox(ui.view) && id !== null && drafts.of(id).editor !== null) {
     const draft = drafts.of(id);
-    draft.grab = draft.editor === 'review';
-    draft.editor = draft.editor === 'review' ? 'arguments' : null;
-    if (draft.editor === null) focusItem();
+    if (draft.editor !== 'review') return closeEditor(id);
+    draft.grab = true;
+    draft.editor = 'arguments';
     return;
   }
-  if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
+  if (active && active !== document.body && active.matches('input, textarea, select')) {
+    active.blur();
+    if (!isBox(ui.view)) focusPage();
+    return;
+  }
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
   if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
-  if (inbox.searching) return search('');
+  if (inbox.searching) { search(''); focusList(); return; }
   if (inbox.agent !== null) onlyAgent(null);
 }
 
 export function focusList(): void {
-  setTimeout(() => document.querySelector<HTMLElement>('[data-list]')?.focus({ preventScroll: true }));
+  setTimeout(() => document.querySelector<HTMLElement>('[data-list], [data-empty]')?.focus({ preventScroll: true }));
+}
+
+/** On a page: where the keys begin, so that they are never nobody's. */
+export function focusPage(): void {
+  setTimeout(() => { if (document.activeElement === document.body) document.querySelector<HTMLElement>('main.page')?.focus({ preventScroll: true }); });
 }
 
 export function focusItem(): void {
@@ -288,6 +356,22 @@ export function openItem(): void {
   focusItem();
 }
 
+/** The rule whose row has the focus. */
+const focusedRule = (): string | undefined => document.activeElement?.closest<HTMLElement>('[data-rule]')?.dataset['rule'];
+
+/** Why this command cannot act now (lib/whynot.ts); null where it can. */
+export function cannot(id: CommandId, byKey = false): string | null {
+  const box = isBox(ui.view);
+  const selected = box && inbox.selectedId !== null;
+  const detail = selected && reader.detail?.id === inbox.selectedId ? reader.detail : null;
+  const scene: Scene = {
+    box, selected, detail, rows: inbox.rows.length, unread: inbox.rows.some((r) => r.unread), row: selected ? (detail ?? inbox.selected) : null,
+    byKey, rules: ui.view === 'rules' || ui.view === 'guardian', rule: focusedRule() !== undefined,
+    shown: document.querySelector('[data-item-pane]')?.checkVisibility() === true, held: decisions.held.length > 0 || reader.detail?.held_decision !== undefined,
+  };
+  return whyNot(id, scene);
+}
+
 const views: Partial<Record<CommandId, View>> = {
   'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
   'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-rules': 'rules', 'go-settings': 'settings',
@@ -298,6 +382,12 @@ export function run(id: CommandId, key = ''): void {
   if (view) {
     go(view);
     if (isBox(view)) focusList();
+    else focusPage();
+    return;
+  }
+  const why = cannot(id, key !== '');
+  if (why !== null) {
+    if (why !== '') ui.hint(why);
     return;
   }
   const selected = isBox(ui.view) ? inbox.selectedId : null;
@@ -316,18 +406,18 @@ export function run(id: CommandId, key = ''): void {
     case 'send': if (decisions.sender?.id === selected) decisions.sender?.send(); return;
     case 'undo': { const last = decisions.held.at(-1)?.id ?? (reader.detail?.held_decision ? reader.detail.id : null); if (last !== null) void decisions.undo(last); return; }
     case 'star': if (marks) void mark(marks.id, { starred: !marks.starred }); return;
-    case 'snooze': if (marks && marks.box !== 'fleet') ui.overlay = 'snooze'; return;
+    case 'snooze': if (marks) ui.overlay = 'snooze'; return;
     case 'archive':
-      if (marks?.box === 'fleet') return; // what agents say to each other is a record
-      if (marks?.state === 'open') ui.toast('It is still open: answer it, or snooze it with z.');
-      else if (marks) void putAway(marks.id, { archived: !marks.archived }).then(() => said(marks.id, !marks.archived));
+      if (marks) void putAway(marks.id, { archived: !marks.archived }).then(() => said(marks.id, !marks.archived));
       return;
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
     case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
-    case 'new-rule': if (ui.view !== 'rules') go('rules'); return rules.open({ kind: 'new' });
+    case 'new-rule':
+      if (ui.view !== 'rules') go('rules');
+      return rules.open({ kind: 'new' });
     case 'rule-up': case 'rule-down': {
-      const rule = document.activeElement?.closest<HTMLElement>('[data-rule]')?.dataset['rule'];
+      const rule = focusedRule();
       if (rule) void rules.move(rule, id === 'rule-up' ? -1 : 1);
       return;
     }

@@ -1,5 +1,6 @@
 // The one file that knows whether this page is in the desktop window or in a browser.
 // Both fetch the same paths; live events and opening a link differ.
+import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
 import type { AgentCredentials, AgentView, ApiError, Box, CrewView, DeskState, Detail, Directive, FleetAgent, Pairing, Priority, Row } from './types';
 
@@ -58,7 +59,7 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
   init.headers = headers;
   if (method !== 'GET' && method !== 'DELETE') {
     headers['Content-Type'] = 'application/json';
-    init.body = JSON.stringify(body ?? {});
+    init.body = writeJSON(body ?? {});
   }
   let response: Response;
   let text: string;
@@ -74,7 +75,7 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
   const refusal = json as (Partial<ApiError> & { item?: Detail }) | undefined;
   if (refusal?.error) {
     const { code, message, details } = refusal.error;
-    throw new Refused(response.status, code, message, details, refusal.item);
+    throw new Refused(response.status, code, inWords(message, details), details, refusal.item);
   }
   if (response.status >= 502 && response.status <= 504) throw new Unreachable('The hub does not answer.');
   throw new Refused(response.status, 'unknown', `The hub answered ${response.status} without a reason.`);
@@ -97,10 +98,17 @@ async function download(path: string, name: string): Promise<void> {
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
+/** A refusal as a sentence for a person: programs need the pointer in front of it, people read on. */
+export function inWords(message: string, details: readonly { pointer: string }[] = []): string {
+  const pointer = details[0]?.pointer ?? '';
+  const said = pointer !== '' && message.startsWith(`${pointer}: `) ? message.slice(pointer.length + 2) : message;
+  return said.charAt(0).toUpperCase() + said.slice(1) + (/[.!?…]$/.test(said) ? '' : '.');
+}
+
 function parse(text: string): unknown {
   if (text === '') return undefined;
   try {
-    return JSON.parse(text);
+    return readJSON(text);
   } catch {
     return undefined;
   }

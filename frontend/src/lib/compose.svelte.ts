@@ -77,6 +77,13 @@ class Compose {
     ui.overlay = 'compose';
   }
 
+  /** Writes one again that did not arrive; to the agent itself where `session` is null. What was begun meanwhile can be put back. */
+  again(w: { title: string; body?: string; priority?: Priority; tags?: string[] }, agent: string, session: string | null): void {
+    this.use({ name: '', title: w.title, body: w.body ?? '', priority: w.priority ?? 'normal' });
+    this.tags = w.tags?.join(', ') ?? '';
+    this.open(agent, session ?? undefined);
+  }
+
   to(agent: string | null, session: string | null): void {
     this.agent = agent;
     this.session = session;

@@ -28,6 +28,9 @@ class Decisions {
   /** The open editor's way to send, and a task's to tick its n-th step, for the keys. */
   sender: { id: string; send: () => void; tick?: (n: number) => void } | null = null;
 
+  /** The decision that was last told, while its sending is not settled. */
+  private told: { id: string; said: string; toast: number } | null = null;
+
   /** Decides item `id`, if it is the one on show and open. `said` is what the person did, in words; `what`
    *  is the choice alone. */
   async send(id: string, body: ResolveBody, said: string, what = said): Promise<boolean> {
@@ -59,7 +62,7 @@ class Decisions {
       this.held = [...this.held.filter((h) => h.id !== detail.id),
         { id: detail.id, title: detail.title, what, until: detail.held_decision.commit_at }];
     } else {
-      if (!ui.firstRun) ui.toast(`${said}: ${plain(detail.title)}`, 'plain', { label: 'Show', run: () => void desk.openItem(detail.id) });
+      if (!ui.firstRun) this.tell(detail, said);
     }
     ui.say(detail.held_decision ? `Not sent yet: ${what}` : said);
     if (!ui.firstRun && mine) {
@@ -69,9 +72,30 @@ class Decisions {
         if (document.activeElement === document.body) document.querySelector<HTMLElement>(next === null ? '[data-list]' : '[data-reading]')?.focus({ preventScroll: true });
       });
     }
+    if (ui.firstRun) setTimeout(() => { if (document.activeElement === document.body) document.querySelector<HTMLElement>('[data-item-pane]')?.focus({ preventScroll: true }); });
     inbox.patch(detail);
     if (detail.unread) void api.mark(detail.id, { read: true }).then((row) => inbox.patch(row), () => undefined); // what was decided was read
     void desk.refreshState();
+  }
+
+  /** Says what was done. Whether its address has to be approved first turns out a moment later, and then that is said instead. */
+  private tell(detail: Detail, said: string, instead?: number): void {
+    const push = detail.push;
+    const waits = push?.state === 'waiting_approval';
+    const toast = ui.toast(`${waits ? `${said}, not sent: approve ${push.host}` : said}: ${plain(detail.title)}`, waits ? 'wait' : 'plain',
+      { label: 'Show', run: () => void desk.openItem(detail.id) }, instead);
+    this.told = push?.state === 'pending' ? { id: detail.id, said, toast } : null;
+  }
+
+  /** Told which items changed. */
+  follow(ids: readonly string[]): void {
+    const told = this.told;
+    if (!told || !ids.includes(told.id)) return;
+    void api.item(told.id).then((d) => {
+      if (this.told !== told || d.push?.state === 'pending') return;
+      if (d.push?.state === 'waiting_approval') this.tell(d, told.said, told.toast);
+      else this.told = null;
+    }, () => undefined);
   }
 
   private failed(id: string, e: unknown, withRule: boolean): void {
@@ -114,3 +138,4 @@ class Decisions {
 }
 
 export const decisions = new Decisions();
+desk.onItems = (ids) => decisions.follow(ids);

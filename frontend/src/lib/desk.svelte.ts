@@ -24,6 +24,9 @@ class Desk {
   rulesRev = $state(0);
   guardianRev = $state(0);
 
+  /** Told which items changed. */
+  onItems: (ids: readonly string[]) => void = () => {};
+
   private close: (() => void) | null = null;
   private tries = 0;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
@@ -136,6 +139,7 @@ class Desk {
     if (topics.has('rules')) this.rulesRev++;
     if (topics.has('guardian')) this.guardianRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
+    if (items.size > 0) this.onItems([...items]);
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
       const id = inbox.selectedId;

@@ -1,5 +1,5 @@
 // What was half typed, kept per item while the person moves around and the item is refetched. In memory only.
-import { initial, type Field, type Raw } from './schemaform';
+import { initial, spoken, type Field, type Raw } from './schemaform';
 
 /** `arguments`: a call is being edited; `review`: its changes are looked at before they are sent. */
 export type Editor = 'answer' | 'comment' | 'decline' | 'arguments' | 'review' | null;
@@ -16,30 +16,30 @@ export class Draft {
   private fields: readonly Field[] = [];
   checks = $state<boolean[] | null>(null);
   /** Arguments of a call as they were typed, by name; those that were not touched are not here. */
-  args = $state<Record<string, string>>({});
+  args = $state.raw<ReadonlyMap<string, string>>(new Map());
 
   /** Gives every field of the form a value, keeping what was typed. */
   prepare(fs: readonly Field[]): void {
     const start = initial(fs);
     this.start = start;
     this.fields = fs;
-    for (const f of fs) if (!f.sensitive && this.values[f.key] === undefined) this.values[f.key] = start[f.key] ?? '';
+    for (const f of fs) if (!f.sensitive && this.values[f.slot] === undefined) this.values[f.slot] = start[f.slot] ?? '';
   }
 
   /** What the person wrote, to keep when it can no longer be sent. */
   get written(): { label: string; text: string }[] {
     const list = [{ label: '', text: this.answer }];
     for (const f of this.fields) {
-      const v = this.values[f.key] ?? '';
-      if (v !== (this.start[f.key] ?? '')) list.push({ label: f.label, text: f.choices?.[Number(v)]?.label ?? v });
+      const v = this.values[f.slot] ?? '';
+      if (v !== (this.start[f.slot] ?? '')) list.push({ label: f.label, text: v === '' ? '' : spoken(f, v) });
     }
-    for (const [name, text] of Object.entries(this.args)) list.push({ label: name, text });
+    for (const [name, text] of this.args) list.push({ label: name, text });
     list.push({ label: 'Comment', text: this.comment });
     return list.filter((w) => w.text.trim() !== '');
   }
 
   get empty(): boolean {
-    return this.answer === '' && this.comment === '' && this.checks === null && Object.keys(this.args).length === 0 && Object.values(this.values).every((v) => v === '');
+    return this.answer === '' && this.comment === '' && this.checks === null && this.args.size === 0 && Object.values(this.values).every((v) => v === '');
   }
 }
 

@@ -1,4 +1,5 @@
 // Agents, their sessions, and pairings: loaded while somebody looks, and again when the hub says that they changed.
+import { shared } from './again';
 import { api, Refused } from './api';
 import { desk } from './desk.svelte';
 import type { AgentCredentials, FleetAgent, Pairing, Session } from './types';
@@ -23,25 +24,12 @@ class Fleet {
   /** What the open confirmation is about. */
   act = $state.raw<Act | null>(null);
 
-  private running: Promise<void> | null = null;
-  private next: Promise<void> | null = null;
-
   find(id: string): FleetAgent | undefined {
     return this.agents.find((a) => a.agent_id === id);
   }
 
   /** Loads everything; calls that come while one is under way share the one after it. */
-  load(): Promise<void> {
-    if (!this.running) {
-      this.running = this.fetch().finally(() => { this.running = null; });
-      return this.running;
-    }
-    this.next ??= this.running.then(() => new Promise((r) => setTimeout(r, PAUSE_MS))).then(() => {
-      this.next = null;
-      return this.load();
-    });
-    return this.next;
-  }
+  readonly load = shared(() => this.fetch(), PAUSE_MS);
 
   private async fetch(): Promise<void> {
     try {

@@ -1,6 +1,11 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
-import { age, count, left, moment, plain, plural } from './format';
-import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
+import { age, ago, count, left, moment, plain, plural } from './format';
+import type { FleetAgent, Kind, MailboxState, Presence, Session, Text } from './types';
+
+/** A peer proves itself in a protocol of its own: this hub gave it no credential, and its policy of posts is not this hub's. */
+export const isPeer = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'ma2h';
+/** Whether a message can be brought to it that it did not ask for: ACS has no way. */
+export const takesMessages = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'acs';
 
 export const isLive = (s: Session): boolean => s.state === 'active';
 export const liveSessions = (a: FleetAgent): Session[] => a.sessions.filter(isLive);
@@ -19,17 +24,11 @@ export function waitingWords(a: FleetAgent): string {
   return `${said}: ${[...(a.entries_waiting > 0 ? [`${count(a.entries_waiting)} for any session`] : []), ...parts].join(', ')}`;
 }
 
-function ago(at: number, now: number): string {
-  const a = age(at, now);
-  if (a === 'now') return 'a moment ago';
-  return /\d (m|h|d)$/.test(a) ? `${a} ago` : `on ${a}`;
-}
-
 /** Only an agent that collects its messages is ever heard of so: one that only posts has never listened, and that is all that is known. */
 export function presenceWords(p: Presence, now: number): string {
   if (p.state === 'unknown' || !p.last_seen) return 'has never listened';
   if (p.state !== 'online') return `last listened ${ago(p.last_seen, now)}`;
-  return now - p.last_seen < 90_000 ? 'listened less than 90 s ago' : `listened ${ago(p.last_seen, now)}`;
+  return `listened ${ago(p.last_seen, now)}`;
 }
 
 export function endWords(s: Session): string {
@@ -55,15 +54,15 @@ export function reach(a: FleetAgent, s: Session | null, now: number): { tone: To
     if (!isLive(s)) return { tone: 'stopped', text: 'This session has ended: it gets nothing more.' };
     const bounces = 'If the session ends first, the message bounces.';
     if (s.presence.state === 'online') return { tone: 'here', text: `${listened(s.presence, now)}. ${bounces}` };
-    return { tone: 'away', text: `${silent(s.presence, now)}: this session gets it if it looks before its lease ends, in ${left(s.lease_end, now)}. ${bounces}` };
+    return { tone: 'away', text: `${silent(s.presence, now)}: this session gets it if it listens before its lease ends, in ${left(s.lease_end, now)}. ${bounces}` };
   }
   if (a.stopped && a.presence.state !== 'online') {
     return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: it can open no session until you resume it, and may not get this before.` };
   }
   switch (a.presence.state) {
     case 'online': return { tone: 'here', text: `${listened(a.presence, now)}.` };
-    case 'offline': return { tone: 'away', text: `${silent(a.presence, now)}: it gets this when it next looks.` };
-    default: return { tone: 'away', text: 'Has never listened: it gets this if it ever looks.' };
+    case 'offline': return { tone: 'away', text: `${silent(a.presence, now)}: it gets this when it next listens.` };
+    default: return { tone: 'away', text: 'Has never listened: it gets this if it ever listens.' };
   }
 }
 
@@ -72,7 +71,7 @@ const listened = (p: Presence, now: number): string => `Listened ${ago(p.last_se
 function silent(p: Presence, now: number): string {
   if (!p.last_seen) return 'Has never listened';
   const a = age(p.last_seen, now);
-  if (a === 'now') return 'Does not listen any more';
+  if (a === 'just now') return 'Does not listen any more';
   return `Has not listened ${/\d (m|h|d)$/.test(a) ? 'for' : 'since'} ${a}`;
 }
 
@@ -108,6 +107,14 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
       return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
         : 'It reached the agent, which never acknowledged it; the hub has given up. It may have acted on it or not.';
   }
+}
+
+/** Who may decide an open message between agents, and whether it is there yet. `session`: its name, '' where that is not known, null for the agent itself. */
+export function trafficWords(kind: Kind, state: MailboxState | undefined, agent: string, session: string | null): string {
+  const who = session === null ? agent : session === '' ? `one session of ${agent}` : `the session “${session}” of ${agent}`;
+  const does = kind === 'task' ? 'do' : 'answer';
+  if (state === undefined || state === 'queued') return `Only ${who} may ${does} it, and has not collected it yet.`;
+  return `Only ${who} may ${does} it, and has not ${kind === 'task' ? 'done' : 'answered'} it yet.`;
 }
 
 export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; revoked: FleetAgent[] }

@@ -18,14 +18,21 @@ export function plain(text: Text | undefined): string {
   return text?.map((s) => (s.m ? `[${s.t}]` : s.t)).join('') ?? '';
 }
 
-/** How long ago, in the fewest characters: "now", "5 m", "3 h", "2 d", "12 Mar". */
+/** How long ago, in the fewest characters: "just now", "5 m", "3 h", "2 d", "12 Mar". */
 export function age(at: number, now: number): string {
   const past = now - at;
-  if (past < 45_000) return 'now';
+  if (past < 45_000) return 'just now';
   if (past < HOUR) return `${Math.max(1, Math.floor(past / MINUTE))} m`;
   if (past < DAY) return `${Math.floor(past / HOUR)} h`;
   if (past < 14 * DAY) return `${Math.floor(past / DAY)} d`;
   return date(at, now);
+}
+
+/** The same in a sentence: "just now", "5 m ago", "on 12 Mar". */
+export function ago(at: number, now: number): string {
+  const a = age(at, now);
+  if (a === 'just now') return a;
+  return /\d (m|h|d)$/.test(a) ? `${a} ago` : `on ${a}`;
 }
 
 /** What is left: "0:42" and "9:05" below ten minutes, then "12 m", "2 h 05 m", "3 d". */
@@ -96,6 +103,9 @@ export function who(actor: string, operator: string): string {
   if (kind === 'system') return systemActors[name] ?? `the hub (${name.replaceAll(/[-_]/g, ' ')})`;
   return name;
 }
+
+/** A run by its name: what is called "run_7" already is not called "run run_7". */
+export const runWords = (id: Text): Text => (/^run\b|^run_/i.test(plain(id)) ? id : [{ t: 'run ' }, ...id]);
 
 export const humanActor = (operator: string): string => (operator.includes(':') ? operator : `human:${operator}`);
 

@@ -1,4 +1,5 @@
 // The sessions of guarded agents, and the steps of one. Loaded while somebody looks, and again when the hub says they changed.
+import { shared } from './again';
 import { api, Refused } from './api';
 import { desk } from './desk.svelte';
 import type { Chain, GuardAlert, GuardedView, StepView } from './guardtypes';
@@ -18,16 +19,11 @@ class Guardian {
   problem = $state('');
   private cursor: string | undefined;
   private pages = 1;
-  private running = false;
-  private again = false;
 
-  /** Loads as many pages as are shown. A call while one is under way is the one after it. */
-  async load(): Promise<void> {
-    if (this.running) {
-      this.again = true;
-      return;
-    }
-    this.running = true;
+  /** Loads as many pages as are shown. */
+  readonly load = shared(() => this.fetch(), PAUSE_MS);
+
+  private async fetch(): Promise<void> {
     try {
       const all: GuardedView[] = [];
       let cursor: string | undefined;
@@ -47,10 +43,6 @@ class Guardian {
       this.problem = words(e);
       desk.noticed(e);
     }
-    this.running = false;
-    if (!this.again) return;
-    this.again = false;
-    setTimeout(() => void this.load(), PAUSE_MS);
   }
 
   showMore(): Promise<void> {

@@ -1,15 +1,16 @@
 // What the hub answers about calls, rules and guarded sessions (backend/desk writes it). Times are milliseconds since the epoch.
 import type { Text } from './types';
 
-/** An argument of a call, as what it is. `left_out`: the lines of a diff, or the bytes of a text, that are not here. */
+/** An argument of a call, as what it is. `left_out`: the lines of a diff, or the bytes of the rest, that are not here;
+ *  `outside`: the path leads out of the folder in which the agent works. */
 export type CallPart =
-  | { kind: 'command'; name: string; text: Text; risks: string[] }
-  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number }
-  | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number }
+  | { kind: 'command'; name: string; text: Text; risks: string[]; left_out?: number }
+  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number; outside?: boolean }
+  | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number; outside?: boolean }
   | { kind: 'url'; name: string; host: Text; url: Text }
   | { kind: 'path'; name: string; path: Text; outside: boolean }
   | { kind: 'text'; name: string; text: Text; left_out?: number }
-  | { kind: 'data'; name: string; data: unknown };
+  | { kind: 'data'; name: string; data: unknown; left_out?: number };
 
 export interface DiffLine { op: ' ' | '+' | '-'; text: Text; old?: number; new?: number }
 

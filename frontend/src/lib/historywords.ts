@@ -1,20 +1,20 @@
 // What happened to an item, in the words that its receipt has for the same thing.
 import { plain, who, words } from './format';
-import type { Detail, HistoryEntry, Text } from './types';
+import type { HistoryEntry, Text } from './types';
 
 export interface HistoryWords { word: string; by: string; note?: Text }
 
 const known: Record<string, string> = {
-  'delivered-to-agent': 'Collected', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped', progress: 'Progress',
+  cancelled: 'Withdrawn', 'delivered-to-agent': 'Collected', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped',
+  progress: 'Progress',
 };
 
-export function historyWords(h: HistoryEntry, item: Pick<Detail, 'box'>, operator: string): HistoryWords {
+export function historyWords(h: HistoryEntry, operator: string): HistoryWords {
   const by = who(h.actor, operator);
   if (h.action === 'operator allowed to answer' && by === 'you' && h.note?.length) {
     return { word: 'You allowed yourself to answer', by: '', note: h.note };
   }
-  const withdrawn = h.action === 'cancelled' && item.box !== 'fleet';
-  const said: HistoryWords = { word: withdrawn ? 'Withdrawn' : (known[h.action] ?? words(h.action)), by };
+  const said: HistoryWords = { word: known[h.action] ?? words(h.action), by };
   if (h.note?.length && plain(h.note) !== '') said.note = h.note;
   return said;
 }

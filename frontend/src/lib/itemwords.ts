@@ -35,13 +35,13 @@ export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'
   if (d.call && d.state === 'expired') return 'Nobody answered in time; the hub said no. Nothing of yours was sent.';
   const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
-  return `${d.outcome?.defaulted ? 'Ended by its deadline' : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;
+  return `${d.outcome?.defaulted ? states.expired : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;
 }
 
 export const stateName = (s: State): string => states[s];
 
-/** The same where agents talk among themselves: a notice is delivered rather than a kind, and the hub too may cancel. */
+/** The same where agents talk among themselves: a notice is delivered rather than a kind. */
 export function trackName(row: Pick<Row, 'state' | 'box'>): string {
   if (row.box !== 'fleet') return states[row.state];
-  return row.state === 'delivered' ? 'Delivered' : row.state === 'cancelled' ? 'Cancelled' : states[row.state];
+  return row.state === 'delivered' ? 'Delivered' : states[row.state];
 }

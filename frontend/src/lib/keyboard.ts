@@ -17,13 +17,13 @@ function onDown(e: KeyboardEvent): void {
   const { id } = match.command;
   // Enter belongs to whatever control has the focus; so do the arrows inside anything that scrolls or chooses.
   if (match.key === 'Enter' && target?.closest('button, a[href], summary, input, [role="switch"]')) return;
-  if (/^(Arrow|Home|End)/.test(match.key) && target?.closest('[data-reading], [role="radiogroup"], input, dialog, main.page')) return;
+  if (/^(Arrow|Home|End)/.test(match.key) && target?.closest('[data-reading], [data-scrolled], [role="radiogroup"], input, dialog, main.page')) return;
   if (id === 'back' && target?.closest('dialog[open]')) return; // the dialog closes itself
   if (id === 'quit' && !inWindow()) return;
   e.preventDefault();
   if (id === 'open') return openItem();
   run(id, match.key);
-  if (id === 'back' && takesText(target) && !ui.overlay && ui.pane === 'item') focusItem();
+  if (id === 'back' && takesText(target) && !ui.overlay && ui.pane === 'item' && document.activeElement === document.body) focusItem();
 }
 
 export function bindKeys(): () => void {

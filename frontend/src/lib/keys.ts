@@ -49,7 +49,7 @@ export const commands: readonly Command[] = [
   { id: 'unread', group: 'Item', label: 'Mark unread', keys: ['u'] },
   { id: 'mark-all-read', group: 'Item', label: 'Mark everything here read', keys: [] },
 
-  { id: 'new-rule', group: 'Rules', label: 'New rule', keys: ['r'] },
+  { id: 'new-rule', group: 'Rules', label: 'New rule, on the Guardian’s pages', keys: ['r'] },
   { id: 'rule-up', group: 'Rules', label: 'Move this rule up', keys: ['Mod+ArrowUp'], noPalette: true },
   { id: 'rule-down', group: 'Rules', label: 'Move this rule down', keys: ['Mod+ArrowDown'], noPalette: true },
 

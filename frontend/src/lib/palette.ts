@@ -20,10 +20,11 @@ export function score(text: string, typed: string): number | null {
 /** What a command is called where its group is not beside it. */
 export const named = (c: Command): string => (c.group === 'Go to' ? `Go to ${c.label}` : c.label);
 
-export function ranked(typed: string, rows: readonly Row[]): Hit[] {
+/** `found` are the hub's own finds for the same words, and come after what is loaded. Commands that cannot act now are left out. */
+export function ranked(typed: string, rows: readonly Row[], found: readonly Row[] = [], can: (c: Command) => boolean = () => true): Hit[] {
   const hits: { hit: Hit; score: number }[] = [];
   for (const c of commands) {
-    if (c.noPalette || c.id === 'back' || c.id === 'open') continue;
+    if (c.noPalette || c.id === 'back' || c.id === 'open' || !can(c)) continue;
     const s = score(c.group === 'Go to' ? named(c) : `${c.label} ${c.group}`, typed);
     if (s !== null) hits.push({ hit: { id: `c:${c.id}`, command: c }, score: s });
   }
@@ -33,6 +34,8 @@ export function ranked(typed: string, rows: readonly Row[]): Hit[] {
       if (s !== null) hits.push({ hit: { id: row.id, row }, score: s + 10 });
     }
     hits.sort((a, b) => a.score - b.score);
+    const known = new Set(hits.map((h) => h.hit.id));
+    for (const row of found) if (!known.has(row.id)) hits.push({ hit: { id: row.id, row }, score: Infinity });
   }
   return hits.slice(0, 40).map((h) => h.hit);
 }

@@ -1,9 +1,12 @@
 // The operator's rules, in their order, and the sheet in which one is written. Loaded while somebody looks.
+import { shared } from './again';
 import { api, Refused } from './api';
 import { desk } from './desk.svelte';
 import type { RuleOffer, RuleView } from './guardtypes';
 import type { Detail } from './types';
 import { ui } from './ui.svelte';
+
+const PAUSE_MS = 250;
 
 /** What the open sheet is for: answering a call for longer, a new rule, or changing one. */
 export type Sheet =
@@ -23,7 +26,10 @@ class Rules {
   doomed = $state.raw<RuleView | null>(null);
   private busy = false;
 
-  async load(): Promise<void> {
+  /** Loads them all; calls that come while one is under way share the one after it. */
+  readonly load = shared(() => this.fetch(), PAUSE_MS);
+
+  private async fetch(): Promise<void> {
     try {
       const { rules, revoked } = await api.rules();
       this.rules = rules;
@@ -90,6 +96,7 @@ export const rules = new Rules();
 export function followRules(): void {
   $effect(() => {
     void desk.rulesRev;
+    void desk.guardianRev; // a rule was used
     void rules.load();
   });
 }

@@ -6,7 +6,7 @@ export interface SettingGroup { title: string; about?: string; settings: Setting
 export const settingGroups: readonly SettingGroup[] = [
   { title: 'You and your answers', settings: [
     { key: 'operator.id', label: 'Your name', about: 'Answers are signed with it as human:NAME, and agents name it to let you answer.' },
-    { key: 'resolve.hold_seconds', label: 'Hold a decision back', about: 'A decision goes out after so long, and until then you can take it back. 0 sends it at once.', unit: 'seconds' },
+    { key: 'resolve.hold_seconds', label: 'Hold a decision back', about: 'A decision goes out after this time; until then you can take it back. 0 sends it at once.', unit: 'seconds' },
     { key: 'retention_days', label: 'Keep items', about: 'What is decided and older than this is deleted.', unit: 'days' },
   ] },
   { title: 'Limits for each agent', settings: [

@@ -1,6 +1,7 @@
 // The shapes that the hub's private surface (/api, and the operator's part of /v1) answers with. backend/desk writes them.
 // Times are integer milliseconds since the epoch, 0 or absent when there is none.
 
+import type { Exact } from './exact';
 import type { ArgumentChange, CallView, RuleOffer } from './guardtypes';
 
 /** One stretch of untrusted text. `m` is set when the stretch must not be shown as it is (a control, bidirectional,
@@ -23,8 +24,8 @@ export interface Row {
   checklist?: { done: number; total: number };
   /** The agent's request is being held open right now (long-poll or held call). */
   waiting_now: boolean;
-  /** Something about the answer's delivery needs the person: 'approval' | 'failed'. */
-  attention?: 'approval' | 'failed';
+  /** What the answer's delivery needs: the person's approval, a look at why it failed, or only time. */
+  attention?: 'approval' | 'failed' | 'retrying';
   /** A decision of the operator is kept back and will be committed then, unless it is taken back. */
   undo_until?: number;
   /** The agent's own request is kept open for the answer; at `expires_at` the hub itself says no. */
@@ -66,11 +67,12 @@ export interface Request {
 /** The flat JSON Schema of an input ask: what the form is made from. */
 export interface JSONSchema {
   type?: string | string[]; title?: string; description?: string;
-  properties?: Record<string, JSONSchema>; required?: string[];
+  /** A subschema may be `true`, which takes anything, or `false`, which takes nothing. */
+  properties?: Record<string, JSONSchema | boolean>; required?: string[]; additionalProperties?: JSONSchema | boolean;
   enum?: unknown[]; default?: unknown; format?: string; pattern?: string;
-  minLength?: number; maxLength?: number; minimum?: number; maximum?: number;
-  exclusiveMinimum?: number; exclusiveMaximum?: number; multipleOf?: number;
-  items?: JSONSchema; 'x-ma2h-sensitive'?: boolean; [k: string]: unknown;
+  minLength?: Exact; maxLength?: Exact; minItems?: Exact; maxItems?: Exact; minimum?: Exact; maximum?: Exact;
+  exclusiveMinimum?: Exact; exclusiveMaximum?: Exact; multipleOf?: Exact;
+  items?: JSONSchema | boolean; 'x-ma2h-sensitive'?: boolean; [k: string]: unknown;
 }
 
 export interface Check { text: Text; done: boolean }
@@ -144,7 +146,10 @@ export interface FleetAgent extends AgentView {
 }
 
 export interface Directive {
-  id: string; to: string; title: Text; body_html?: string; created_at: number; expires_at?: number;
+  id: string; to: string; title: Text; body_html?: string;
+  /** As the person wrote it. */
+  written: { title: string; body?: string; priority?: Priority; tags?: string[] };
+  created_at: number; expires_at?: number;
   state: MailboxState; prior?: 'queued' | 'delivered'; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 
@@ -165,7 +170,7 @@ export interface AgentView {
   hosts_awaiting_approval: string[];
 }
 export interface AgentCredentials { agent_id: string; token: string; signing_secret: string; ed25519_public_key: string }
-export interface Pairing { id: string; agent_id: string; code: string; note?: Text; created_at: number; expires_at: number; state: 'pending' | 'approved' | 'refused' | 'expired' }
+export interface Pairing { id: string; agent_id: string; code: string; note?: Text; created_at: number; expires_at: number; state: 'pending' | 'approved' | 'refused' | 'expired'; enrolled?: boolean }
 
 export interface ApiError { error: { code: string; message: string; details?: { pointer: string; message: string }[] } }
 

@@ -3,7 +3,7 @@ import type { Box } from './types';
 
 export type View = Box | 'agents' | 'sent' | 'guardian' | 'rules' | 'settings';
 export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | 'grant' | 'rule' | 'revoke' | null;
-export interface Toast { id: number; text: string; tone: 'plain' | 'bad'; action?: { label: string; run: () => void } }
+export interface Toast { id: number; text: string; tone: 'plain' | 'wait' | 'bad'; action?: { label: string; run: () => void } }
 
 const boxes: readonly string[] = ['needs', 'waiting', 'notices', 'done', 'archive', 'fleet'] satisfies Box[];
 export const isBox = (v: string): v is Box => boxes.includes(v);
@@ -31,10 +31,17 @@ class UI {
     this.said = this.said === text ? `${text}\u00a0` : text;
   }
 
-  toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): void {
+  /** Shows words for a while, in place of plain ones or of the toast `instead`, and returns their id. */
+  toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action'], instead?: number): number {
     const id = ++this.seq;
-    this.toasts = [...this.toasts.filter((t) => t.tone === 'bad' && tone === 'bad').slice(-1), { id, text, tone, action }];
-    setTimeout(() => this.dismiss(id), tone === 'bad' ? 10_000 : 5_000);
+    this.toasts = [...this.toasts.filter((t) => t.id !== instead && t.tone === 'bad' && tone !== 'plain').slice(-1), { id, text, tone, action }];
+    setTimeout(() => this.dismiss(id), tone === 'plain' ? 5_000 : 10_000);
+    return id;
+  }
+
+  /** Another view came up: what was said about the last one is over. */
+  endToasts(): void {
+    this.toasts = this.toasts.filter((t) => t.tone !== 'plain');
   }
 
   /** Why a key did nothing, seen and heard for a moment. */

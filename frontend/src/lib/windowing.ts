@@ -21,8 +21,8 @@ export function reveal(index: number, scrollTop: number, viewport: number, rowHe
 
 /**
  * The scroll position after the rows changed, so that what the person looks at stays where it is.
- * The selected row keeps its place when it is in sight. Else new rows are let in at the very top, and further down the
- * first visible row that still exists keeps its place.
+ * At the very top new rows are let in, unless that would push the selected row out of sight. Further down the selected row
+ * keeps its place when it is in sight, else the first visible row that still exists.
  */
 export function anchored(
   before: readonly { id: string }[], after: readonly { id: string }[], scrollTop: number, viewport: number, rowHeight: number,
@@ -38,8 +38,8 @@ export function anchored(
   }
   const was = selected === null ? undefined : visible.get(selected);
   const is = was === undefined ? -1 : after.findIndex((r) => r.id === selected);
+  if (scrollTop <= 0 && (was === undefined || is < 0 || (is + 1) * rowHeight <= viewport)) return scrollTop;
   if (was !== undefined && is >= 0) return Math.max(0, scrollTop + (is - was) * rowHeight);
-  if (scrollTop <= 0) return scrollTop;
   let best: { was: number; is: number } | undefined;
   for (let i = 0; i < after.length; i++) {
     const was = visible.get(after[i]?.id ?? '');
@@ -51,4 +51,12 @@ export function anchored(
 /** The row to go to when the row at `index` is decided: the next one, else the one before, else none. */
 export function after<T>(rows: readonly T[], index: number): T | undefined {
   return index < 0 ? undefined : (rows[index + 1] ?? rows[index - 1]);
+}
+
+/** How many of the first rows that are `wanted` lie wholly above the scroll position. They come first, so counting ends at the first other one. */
+export function above<T>(rows: readonly T[], scrollTop: number, rowHeight: number, wanted: (row: T) => boolean): number {
+  const end = Math.min(rows.length, Math.floor((scrollTop + rowHeight / 2) / rowHeight));
+  let n = 0;
+  while (n < end && wanted(rows[n] as T)) n++;
+  return n;
 }

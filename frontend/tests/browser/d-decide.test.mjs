@@ -244,7 +244,7 @@ test('what happens at the deadline is said before, and seen when it happens', as
   await page.says('[data-decision]', /If nobody answers by .*, the answer is Hold for review/);
   await page.says('[data-decision]', /0:0\d/);
   await page.says(`[data-id="${soon}"]`, /0:0\d/);
-  await page.says('[data-decision]', /Nobody answered in time. The agent gets Hold for review/);
+  await page.says('[data-decision]', /Expired at \d\d:\d\d: nobody answered, and the agent gets Hold for review/);
   assert.equal(await p.locator('[data-decision] li button').count(), 0);
   const a = await agent.answer(soon);
   assert.equal(a.value, 'hold');
@@ -358,7 +358,7 @@ test('a failing callback counts its attempts and can be retried now', async ({ h
   await page.row(id).waitFor();
   await page.open(id);
   await page.says('[data-decision]', /Attempt 2 of 8 to .* in \d|Callback delivered/);
-  const retry = p.locator('[data-decision] button:has-text("Retry now")');
+  const retry = p.locator('[data-decision] button:has-text("Send again now")');
   if (await retry.count()) await retry.click();
   await page.says('[data-decision]', /Callback delivered/);
   await to.end();
@@ -395,4 +395,84 @@ test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_s
   await hub.down('SIGKILL');
   await hub.up();
   assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered', 10_000)).value, 'hold');
+});
+
+/** The stored text of a message, whose digits a reading of it would round. */
+const told = (hub, agent, id) => fetch(`${hub.url}/v1/messages/${id}`, { headers: { Authorization: `Bearer ${agent.token}` } }).then((r) => r.text());
+
+test('numbers beyond 2^53 are chosen and sent with all their digits', async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('How much?', { request: { mode: 'input', schema: { type: 'object', required: ['amount'], properties: {
+    amount: { enum: [9007199254740993n, 9007199254740992n] }, typed: { type: 'integer', minimum: 9007199254740993n }, kept: { type: 'integer', default: 9007199254740995n },
+  } } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  assert.deepEqual(await p.locator('[data-decision] .picks label').allInnerTexts(), ['9007199254740993', '9007199254740992']);
+  await p.click('[data-decision] .picks label:has-text("9007199254740993")');
+  await field(p, 'typed').fill('9007199254740992');
+  await p.click('text=Send the answer');
+  await page.says('[data-decision]', /Not below 9007199254740993/);
+  await field(p, 'typed').fill('9007199254740997');
+  await p.click('text=Send the answer');
+  await until('the answer', () => told(hub, agent, id), (t) => /"value":\s*\{/.test(t));
+  const value = /"value":\s*(\{[^}]*\})/.exec(await told(hub, agent, id))[1];
+  for (const [name, number] of [['amount', '9007199254740993'], ['typed', '9007199254740997'], ['kept', '9007199254740995']]) assert.match(value, new RegExp(`"${name}":\\s*${number}[,}]`));
+  await page.at(`#/done/${id}`);
+  await page.says('[data-decision]', /9007199254740993/);
+});
+
+test('a form may ask for names that every object has', async ({ hub, agent, page, p }) => {
+  const names = ['__proto__', 'constructor', 'toString', 'valueOf', 'hasOwnProperty'];
+  const id = await agent.ask('Odd names?', { request: { mode: 'input', schema: { type: 'object', required: names, properties: Object.fromEntries(names.map((n) => [n, { type: 'string', minLength: 3 }])) } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  for (const n of names) assert.equal(await field(p, n).inputValue(), '');
+  await p.click('text=Send the answer');
+  assert.equal(await p.locator('[data-decision] .problem:has-text("This is needed")').count(), names.length);
+  for (const n of names) await field(p, n).fill(`my ${n}`);
+  assert.equal(await p.locator('[data-decision] .problem').count(), 0);
+  await p.click('text=Send the answer');
+  const value = await until('the answer', () => told(hub, agent, id), (t) => /"value":\s*\{/.test(t)).then((t) => JSON.parse(t).response.response.value);
+  assert.deepEqual(Object.entries(value).sort(), names.map((n) => [n, `my ${n}`]).sort());
+  await page.at(`#/done/${id}`);
+  await page.says('[data-decision]', /__proto__\s+my __proto__/);
+  await page.says('[data-decision]', /constructor\s+my constructor/);
+});
+
+test('a schema that is only yes or no does not break the form', async ({ hub, agent, page, p }) => {
+  const ask = (title, required) => agent.ask(title, { request: { mode: 'input', schema: { type: 'object', properties: { n: false, m: { type: 'string' }, any: true }, required } } });
+  const id = await ask('Yes or no?', ['any']);
+  const none = await ask('Nothing will do?', ['n']);
+  await page.row(none).waitFor();
+  await page.open(id);
+  assert.equal(await field(p, 'n').count(), 0);
+  await field(p, 'm').fill('words');
+  await field(p, 'any').fill('[1, null]');
+  await p.click('text=Send the answer');
+  const value = await until('the answer', () => told(hub, agent, id), (t) => /"value":\s*\{/.test(t)).then((t) => JSON.parse(t).response.response.value);
+  assert.deepEqual(value, { m: 'words', any: [1, null] });
+  await page.shown(none);
+  await page.says('[data-decision]', /needs “n” and takes no value for it/);
+  await p.click('text=Send the answer');
+  await p.waitForTimeout(200);
+  assert.equal(await status(agent, none), 'open');
+});
+
+test('choices whose labels read the same show their values', async ({ agent, page, p }) => {
+  const id = await agent.ask('Which?', { request: { mode: 'select', options: [{ value: 'keep', label: 'Go on' }, { value: 'drop<b>', label: 'Go  on ' }, { value: 'stop', label: 'Stop' }, { value: 'none', label: '' }] } });
+  const form = await agent.ask('Which of these?', { request: { mode: 'input', schema: { type: 'object', properties: {
+    few: { enum: ['1', 1, 'two'] }, long: { enum: ['1', 1, 'two', 'three', 'four'] }, many: { type: 'array', items: { oneOf: [{ const: 'a', title: 'Go' }, { const: 'b', title: 'Go' }] } },
+  } } } });
+  await page.row(form).waitFor();
+  await page.open(form);
+  const texts = (selector) => p.locator(`[data-decision] ${selector}`).allInnerTexts().then((all) => all.map((t) => t.replace(/\s+/g, ' ').trim()));
+  assert.deepEqual(await texts('.picks label'), ['1 "1"', '1 1', 'two']);
+  assert.deepEqual((await texts('select option')).slice(1, 4), ['1 ("1")', '1 (1)', 'two']);
+  assert.deepEqual(await texts('.ticks label'), ['Go "a"', 'Go "b"']);
+  await page.open(id);
+  assert.deepEqual(await texts('[data-choice]'), ['1 Go on keep', '2 Go on drop<b>', '3 Stop', '4 none']);
+  await page.keys('2');
+  await page.says('.toast', /Answered “Go {1,2}on +\(drop<b>\)”/);
+  assert.equal((await answered(agent, id)).value, 'drop<b>');
+  await page.at(`#/done/${id}`);
+  await page.says('[data-decision]', /Go on\s+drop<b>/);
 });

@@ -4,7 +4,7 @@ test('an agent is added, rotated and revoked', { hash: '#/agents', refusals: [40
   await p.click('text=Add an agent');
   await p.fill('input[aria-label="Name of the agent"]', 'web#1');
   await p.keyboard.press('Enter');
-  await page.says('[role=alert]', /may not hold #/);
+  await page.says('[role=alert]', /A name cannot contain "#"/);
   await p.fill('input[aria-label="Name of the agent"]', 'deploybot/dev-team');
   await p.keyboard.press('Enter');
   await page.says('[role=alert]', /./); // there is one by that name

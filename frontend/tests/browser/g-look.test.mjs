@@ -44,14 +44,15 @@ const views = {
     await page.says('[data-decision]', /Allow it with this change/);
   },
   'call, for longer': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); await page.keys('a'); await page.says('dialog', /Allow once/); },
-  'call, for ever': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); await page.keys('a', '3'); await page.says('dialog', /It matches/); },
+  'call, for ever': async ({ page, p, given }) => { await page.keys('g', 'n'); await page.open(given.call); await page.keys('a', '3'); await p.waitForSelector('dialog [aria-busy="false"]'); },
   'a change to a file': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.edit); },
   'done, a call allowed otherwise': async ({ page, given }) => { await page.keys('g', 'd'); await page.open(given.changed); },
   'done, a call whose agent left': async ({ page, given }) => { await page.keys('g', 'd'); await page.open(given.left); },
   guardian: async ({ page }) => { await page.keys('g', 'g'); await page.says('main', /Needs a look/); },
   'one session': async ({ page, p }) => { await page.keys('g', 'g'); await p.locator('main [data-stop]').first().click(); await page.says('main', /verified/); await p.locator('.step').last().click(); },
+  'a guarded agent': async ({ page }) => { await page.at('#/agents/acs%2Fclaude-code%2Fclaude-code%3Aweb-app'); await page.says('main', /Access/); },
   rules: async ({ page, p }) => { await page.keys('g', 'r'); await p.click('main summary'); },
-  'new rule': async ({ page, p }) => { await page.keys('g', 'r', 'r'); await p.click('text=Only where an argument'); await p.click('text=Only at some hours'); await page.says('dialog', /It matches/); },
+  'new rule': async ({ page, p }) => { await page.keys('g', 'r', 'r'); await p.click('text=Only where an argument'); await p.click('text=Only at some hours'); await p.waitForSelector('dialog [aria-busy="false"]'); },
   'revoking a rule': async ({ page, p }) => { await page.keys('g', 'r'); await p.locator('[aria-label="Revoke…"]').first().click(); },
   help: ({ page }) => page.keys('g', 'n', '?'),
   palette: async ({ page, p }) => { await page.keys('g', 'n', 'Control+k'); await p.keyboard.type('s'); },
@@ -160,6 +161,7 @@ test('axe: signing in, and the first run', { agent: false, page: false, refusals
 
 test('a walk through everything without a pointer', { before: fill, timeout: 60_000 }, async ({ page, p, given, agent }) => {
   // Tab reaches every control that can be seen, in an order, each visibly focused, and never gets stuck.
+  await page.row(given.ask).waitFor();
   await page.keys('j');
   await until('the item', () => p.locator('[data-decision] button').count());
   await p.evaluate(() => document.activeElement.blur());

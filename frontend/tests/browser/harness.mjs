@@ -62,9 +62,8 @@ export class Page {
 
   async signIn(hash = '') {
     await this.p.goto(`${this.hub.url}/#ticket=${await this.hub.ticket()}`);
-    await this.p.waitForSelector('main', { state: 'attached' });
+    await this.live(); // signed in, and not only about to be
     if (hash) await this.at(hash);
-    else await this.live();
   }
 
   /** Goes to an address inside the page, afresh. */

@@ -75,6 +75,9 @@ export class Hub {
 
 let serial = 0;
 
+/** JSON, in which a bigint is a number with all its digits. */
+const written = (v) => JSON.stringify(v, (_, x) => (typeof x === 'bigint' ? `\u0000${x}` : x)).replace(/"\\u0000(-?\d+)"/g, '$1');
+
 export class Agent {
   constructor(hub, id, token) {
     Object.assign(this, { hub, id, token });
@@ -82,7 +85,7 @@ export class Agent {
 
   /** Posts a message and returns its id; `acceptedAt` of the last one is when the 202 was there. */
   async post(message, want = 202) {
-    const body = JSON.stringify({
+    const body = written({
       ma2h_version: '0.6', created_at: new Date().toISOString(), idempotency_key: `k${++serial}-${Date.now()}`,
       agent: { id: this.id, run_id: 'run_1', runtime: 'cli', project: 'web-app' }, ...message,
     });

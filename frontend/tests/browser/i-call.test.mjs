@@ -13,7 +13,7 @@ test('a call is shown as what it is, and a number answers it', guarded, async ({
   await page.row(c.id).waitFor();
   await page.open(c.id);
   await page.says('[data-reading]', /removes files/);
-  await page.says('[data-reading]', /holds characters that do not show/);
+  await page.says('[data-reading]', /not all of it is what it looks like/);
   await page.says('[data-reading]', /Tidy up, please\./);
   await page.says('[data-reading]', /\/home\/maria\/src\/web-app/);
   await page.says('[data-decision]', /answers Claude Code’s own question/);
@@ -152,4 +152,34 @@ test('what an agent writes stays text in every place of a card', guarded, async 
   await page.says('main', /claude-code/);
   assert.equal(await p.evaluate(() => window.hit), undefined);
   assert.equal(await p.locator('img, main b:has-text("bold"):not(.mono)').count(), 0);
+});
+
+test('a key on a call acts only on what is seen, and gives the focus back', { ...guarded, viewport: { width: 900, height: 340 } }, async ({ hub, page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'make' });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.says('[data-decision]', /\d more choices?/);
+  await page.keys('3');
+  await page.says('.toast', /Press 3 again/);
+  await page.keys('w', 'Escape');
+  assert.ok(await p.evaluate(() => document.activeElement?.matches('[data-list]')), 'the editor did not give the focus back to the list');
+  await page.keys('d', '1');
+  await page.says('.toast', /not shown/);
+  assert.equal(await state(hub, c.id), 'open');
+});
+
+test('the keys of the Guardian say why they cannot act', guarded, async ({ agent, page, p }) => {
+  const id = await agent.ask('No call');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('a');
+  await page.says('.toast', /Only a call is allowed/);
+  await page.keys('r');
+  await page.says('.toast', /Rules are made under Guardian and Rules/);
+  await page.keys('g', 'r', 'Control+ArrowUp');
+  await page.says('.toast', /Select a rule first/);
+  await page.keys('Control+k');
+  await p.keyboard.type('allow a call');
+  await page.says('dialog', /./);
+  assert.equal(await p.locator('dialog [role="option"]:has-text("Allow a call")').count(), 0, 'the palette offers what cannot be done');
 });

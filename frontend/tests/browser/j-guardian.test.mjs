@@ -186,3 +186,30 @@ test('a long session is light, and goes on while it is looked at', { ...guarded,
   await page.says('main', new RegExp(`verified, ${(many + 2).toLocaleString('en-US')} steps`));
   assert.equal(await place(), at);
 });
+
+test('a guarded agent is stopped, revoked and let in again; no message can be sent to it', guarded, async ({ hub, page, p, given: g }) => {
+  const id = `acs/claude-code/${g.id}`;
+  await page.at(`#/agents/${encodeURIComponent(id)}`);
+  await page.says('main', /over ACS/);
+  assert.equal(await p.locator('main >> text=New message').count(), 0);
+  assert.equal(await p.locator('main >> text=Rotate').count(), 0);
+  const waits = await g.call('Bash', { command: 'ls' });
+  await p.click('text=Stop…');
+  await page.says('dialog', /refused until you resume it/);
+  await p.click('dialog button:has-text("Stop the agent")');
+  assert.deepEqual((await waits.answer).reason_codes, ['agent_stopped']);
+  await page.says('main', /Everything it asks is refused until you resume it/);
+  await p.click('main .stopped button:has-text("Resume")');
+  await until('it to go on', () => p.locator('main .stopped').count(), (n) => n === 0);
+  await p.click('text=Revoke…');
+  await p.click('dialog button:has-text("Revoke")');
+  await page.says('main', /You revoked it/);
+  assert.deepEqual((await g.ask('Bash', { command: 'ls' }).answer).reason_codes, ['agent_revoked']);
+  await p.click('text=Let it in again');
+  await page.says('main', /It proves itself with the hub’s own secret/);
+  await page.keys('n');
+  await p.locator('dialog input').first().fill('claude');
+  await page.says('dialog', /No agent or live session by that name/);
+  await page.keys('Escape', 'Escape');
+  assert.equal((await hub.call('GET', '/v1/agents')).agents.some((a) => a.agent_id === id), true);
+});
