@@ -272,7 +272,7 @@ func TestACSTakesNoDirective(t *testing.T) {
 	h := openHouse(t)
 	a := h.started("claude-code")
 	r := h.operator().call("POST", "/v1/directives", msg{"to": a.peer(), "title": "hello"}).want(http.StatusUnprocessableEntity)
-	if r.code() != "unknown_destination" || !strings.Contains(string(r.body), "protocol has no way") {
+	if r.code() != "not_addressable" || !strings.Contains(string(r.body), "protocol has no way") {
 		t.Errorf("refusal: %s", r.body)
 	}
 }

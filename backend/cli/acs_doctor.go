@@ -82,7 +82,7 @@ func (d *doctor) acsPython(ctx context.Context) bool {
 	}
 	d.add(levelOK, "python3", "", "version %s", version)
 	if err := exec.CommandContext(ctx, "python3", "-c", "import rfc8785").Run(); err != nil {
-		d.add(levelFail, "rfc8785", "python3 -m pip install rfc8785, for the Python that hooks run", "the adapter's one package is missing")
+		d.add(levelFail, "rfc8785", "install rfc8785 for the Python that hooks run (python3 -m pip install --user --break-system-packages rfc8785, or a virtual environment)", "the adapter's one package is missing")
 		return false
 	}
 	d.add(levelOK, "rfc8785", "", "can be imported")

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -63,10 +64,23 @@ func (c Content) acceptsArguments(d Decision) error {
 	if len(d.Arguments) == 0 || json.Unmarshal(d.Arguments, &arguments) != nil || len(arguments) == 0 {
 		return invalid("/edited/arguments", "must be an object that names at least one argument")
 	}
-	for name := range arguments {
-		if !c.Call.MayEdit(name) {
+	asked := map[string]json.RawMessage{}
+	if json.Unmarshal(c.Call.Arguments, &asked) != nil {
+		return invalid("/edited/arguments", "the call has no arguments to edit")
+	}
+	changed := false
+	for name, value := range arguments {
+		before, there := asked[name]
+		switch {
+		case !there: // a misspelt name would leave what was meant as it is
+			return invalid("/edited/arguments", "the call has no argument %q", name)
+		case !c.Call.MayEdit(name):
 			return invalid("/edited/arguments", "the argument %q cannot be edited", name)
 		}
+		changed = changed || !bytes.Equal(bytes.TrimSpace(before), bytes.TrimSpace(value))
+	}
+	if !changed {
+		return invalid("/edited/arguments", "nothing is changed: answer %q to allow the call as it is", Allow)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ var table = []struct {
 	{mailbox.ErrStopped, http.StatusForbidden, "session_closed_by_operator"},
 	{mailbox.ErrDestinationGone, http.StatusGone, "destination_gone"},
 	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
-	{mailbox.ErrNoLeg, http.StatusUnprocessableEntity, "unknown_destination"},
+	{mailbox.ErrNoLeg, http.StatusUnprocessableEntity, "not_addressable"},
 	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},
 	{gate.ErrUnknownRule, http.StatusNotFound, "not_found"},
 	{guardian.ErrUnknownSession, http.StatusNotFound, "not_found"},
