@@ -84,6 +84,7 @@ func NewCenter(sender Sender) *Center {
 // state belongs to Run's goroutine.
 type state struct {
 	rung    []time.Time          // when the latest items rang, newest last, never more than burst
+	rings   int                  // how many items had a note of their own so far
 	shown   map[string]shownNote // items that have a note of their own
 	summary []Event              // items that the summary stands for, oldest first
 	due     time.Time            // when the summary is to be brought up to date; zero: it is
@@ -96,6 +97,7 @@ type state struct {
 type shownNote struct {
 	event Event
 	at    time.Time
+	nth   int // which of all that rang; two may ring in one instant
 }
 
 // SetWatching says whether the person is looking at the window. Who looks need not be told what appears there, unless it
@@ -158,7 +160,7 @@ func (c *Center) ring(ctx context.Context, e Event) {
 	}
 	now := time.Now()
 	if old, ok := c.st.shown[e.ID]; ok {
-		c.st.shown[e.ID] = shownNote{e, old.at}
+		c.st.shown[e.ID] = shownNote{e, old.at, old.nth}
 		c.send(ctx, noteOf(e))
 		return
 	}
@@ -171,7 +173,8 @@ func (c *Center) ring(ctx context.Context, e Event) {
 	c.st.rung = slices.DeleteFunc(c.st.rung, func(t time.Time) bool { return now.Sub(t) >= window })
 	if len(c.st.rung) < burst {
 		c.st.rung = append(c.st.rung, now)
-		c.st.shown[e.ID] = shownNote{e, now}
+		c.st.rings++
+		c.st.shown[e.ID] = shownNote{e, now, c.st.rings}
 		c.send(ctx, noteOf(e))
 		return
 	}
@@ -184,7 +187,7 @@ func (c *Center) ring(ctx context.Context, e Event) {
 			fold = append(fold, n)
 		}
 	}
-	slices.SortStableFunc(fold, func(a, b shownNote) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(fold, func(a, b shownNote) int { return a.nth - b.nth })
 	for _, n := range fold {
 		c.st.summary = append(c.st.summary, n.event)
 		c.takeBack(ctx, n.event.ID)
