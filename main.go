@@ -10,6 +10,7 @@ import (
 	"deskbell/app"
 	"deskbell/backend"
 	"deskbell/backend/cli"
+	"deskbell/backend/supervise"
 )
 
 var started = time.Now()
@@ -20,6 +21,7 @@ func main() {
 		_ = app.Run(context.Background(), nil, app.Options{})
 		return
 	}
+	supervise.Main() // in a process that the hub starts to watch over another one
 	os.Exit(cli.Main(os.Args[1:], window()))
 }
 

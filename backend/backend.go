@@ -25,6 +25,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
+	"deskbell/backend/protocol/acp"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
 	"deskbell/backend/secrets"
@@ -51,6 +52,7 @@ type Hub struct {
 	guardian *guardian.Guardian
 	ma2h     *ma2h.Binding
 	acs      *acs.Binding
+	acp      *acp.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -139,10 +141,8 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
 		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
-		Seal: func(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
-			return h.ma2h.Seal(ctx, agent)
-		},
-		OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
+		Seal:   h.seal,
+		OnMail: h.mailed, OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
 	})
 	if err := h.guard(ctx); err != nil {
 		return err
@@ -154,13 +154,14 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	if h.acs, err = h.newACS(set); err != nil {
 		return err
 	}
+	h.acp = h.newACP(set)
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h, h.acs}
+	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
-		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian, Crew: h.store.Crew(),
 		Secrets: h.secrets, Practice: h.practice,
-		Export: ma2h.Export, OnStop: h.acs.Stop, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Export: ma2h.Export, OnStop: h.agentStopped, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
@@ -262,7 +263,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "acp": h.acp.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

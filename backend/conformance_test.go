@@ -170,9 +170,14 @@ func TestConformanceTable(t *testing.T) {
 	}
 }
 
-// The page about ACS names tests for what it claims; each of them exists.
-func TestACSClaims(t *testing.T) {
-	text, err := os.ReadFile("../docs/acs.md")
+// The page about a protocol names tests for what it claims; each of them exists.
+func TestPagesOfProtocols(t *testing.T) {
+	claims(t, "../docs/acs.md", 30)
+	claims(t, "../docs/acp.md", 20)
+}
+
+func claims(t *testing.T, page string, least int) {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +204,7 @@ func TestACSClaims(t *testing.T) {
 			}
 		}
 	}
-	if named < 30 {
-		t.Errorf("%d tests are named: some are missing", named)
+	if named < least {
+		t.Errorf("%s names %d tests: some are missing", page, named)
 	}
 }

@@ -29,7 +29,7 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 	type answer struct{ id, value, rule, reason string }
 	var answers []answer
-	err := h.store.HeldCalls(ctx, func(it inbox.Item) {
+	err := h.store.OpenCalls(ctx, func(it inbox.Item) {
 		ruling := h.gate.Judge(gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call})
 		value, decides := map[gate.Verdict]string{gate.Allow: inbox.Allow, gate.Deny: inbox.Deny}[ruling.Verdict]
 		if decides && it.ID != except {

@@ -10,6 +10,7 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 )
 
@@ -174,6 +175,12 @@ func TestTheCardOfACall(t *testing.T) {
 	op := h.operator()
 	it := h.ask(listing("git status"))
 	h.ask(listing("git status"))
+	if got := op.call("GET", "/api/items/"+it.ID, nil).want(200).get("call", "session"); got != "" {
+		t.Errorf("a session whose steps nobody keeps can be opened: %s", got)
+	}
+	if _, err := h.hub.guardian.Negotiate(t.Context(), guardian.Session{Protocol: "test", ID: "s1", Agent: it.Agent, OpenedAt: h.now()}, "hello", "", h.now()); err != nil {
+		t.Fatal(err)
+	}
 	page := op.call("GET", "/api/items/"+it.ID, nil).want(200)
 	var v struct {
 		Held       bool

@@ -13,6 +13,7 @@ import (
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
+	"deskbell/backend/protocol/acp"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/schemas"
@@ -36,6 +37,34 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 		}
 	}
 	h.desk.Touch("agents")
+}
+
+// agentStopped tells the protocol of a peer that the operator stopped it. What holds a credential of its own may speak
+// any of them.
+func (h *Hub) agentStopped(agent string) {
+	stops := map[string]func(string){"acs": h.acs.Stop, "acp": h.acp.Stop}
+	prefix, _, _ := strings.Cut(agent, "/")
+	if stop, ok := stops[prefix]; ok {
+		stop(agent)
+		return
+	}
+	h.acp.Stop(fleet.PeerID(acp.Name, agent))
+}
+
+// seal returns what makes rows of an agent's entries. A peer of ACP has no secret to sign with, and its binding puts them
+// into its own words.
+func (h *Hub) seal(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
+	if strings.HasPrefix(agent, acp.Name+"/") {
+		return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
+	}
+	return h.ma2h.Seal(ctx, agent)
+}
+
+// mailed tells the protocol of a peer that there is something in its mailbox.
+func (h *Hub) mailed(agent string) {
+	if strings.HasPrefix(agent, acp.Name+"/") {
+		h.acp.Mail(agent)
+	}
 }
 
 // secret finds what a callback's reference names: env:NAME of the listed variables, secret:NAME unless the operator

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +15,14 @@ import (
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
+	"deskbell/backend/supervise"
 )
 
 func TestMain(m *testing.M) {
+	supervise.Main()
+	if os.Getenv(websocatChild) != "" {
+		exit(websocat(os.Args[1:]))
+	}
 	if code, isChild := child(); isChild {
 		exit(code)
 	}

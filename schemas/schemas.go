@@ -14,7 +14,7 @@ import (
 	"deskbell/backend/wire"
 )
 
-//go:embed acs/*.schema.json ma2h/*.schema.json
+//go:embed acp/*.schema.json acs/*.schema.json ma2h/*.schema.json
 var files embed.FS
 
 // parts are the schemas that live inside another one and are used by themselves: name to file and fragment.
@@ -22,6 +22,18 @@ var parts = map[string]string{
 	"ma2h/session-register": "ma2h/session#/$defs/registerRequest",
 	"ma2h/session-envelope": "ma2h/session#/$defs/sessionEnvelope",
 	"ma2h/session-list":     "ma2h/session#/$defs/sessionList",
+
+	"acp/agent.spawn":       "acp/message#/$defs/AgentSpawnParams",
+	"acp/agent.kill":        "acp/message#/$defs/AgentKillParams",
+	"acp/agent.status":      "acp/message#/$defs/AgentStatusParams",
+	"acp/task.submit":       "acp/message#/$defs/TaskSubmitParams",
+	"acp/task.result":       "acp/message#/$defs/TaskResultParams",
+	"acp/task.progress":     "acp/message#/$defs/TaskProgressParams",
+	"acp/context.share":     "acp/message#/$defs/ContextShareParams",
+	"acp/tool.invoke":       "acp/message#/$defs/ToolInvokeParams",
+	"acp/tool.result":       "acp/message#/$defs/ToolResultParams",
+	"acp/message.send":      "acp/message#/$defs/MessageSendParams",
+	"acp/message.broadcast": "acp/message#/$defs/MessageBroadcastParams",
 }
 
 // FieldError says what is wrong with one field, named by its JSON Pointer; an empty pointer is the document itself.
@@ -33,7 +45,8 @@ type Set struct{ compiled map[string]*jsonschema.Schema }
 // Load compiles the embedded schemas: "ma2h/message", "ma2h/response", "ma2h/submit-ack", "ma2h/get-message", "ma2h/session",
 // "ma2h/session-register", "ma2h/session-envelope", "ma2h/session-list", "ma2h/capability", "ma2h/inbound-message",
 // "ma2h/resolve-request", "ma2h/ack" and "ma2h/presence"; of ACS "acs/request-envelope", "acs/response-envelope", "acs/client-hello",
-// "acs/server-hello", "acs/context-entry", "acs/mcp-message", and one for the payload of each method, such as "acs/tool-call-request".
+// "acs/server-hello", "acs/context-entry", "acs/mcp-message", and one for the payload of each method, such as "acs/tool-call-request"; of ACP
+// "acp/message", and one for the params of each method but heartbeat, such as "acp/task.submit".
 // Load once and share the set.
 func Load() (*Set, error) {
 	compiler := newCompiler()

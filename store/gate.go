@@ -253,7 +253,7 @@ func (s *Store) CountJudgements(ctx context.Context, protocol, session string) (
 // EndWaiting implements gate.Store.
 func (s *Store) EndWaiting(ctx context.Context, judge, reason string, when time.Time) error {
 	var one int
-	st, err := s.stmt(ctx, `SELECT 1 FROM judgements WHERE verdict = '' LIMIT 1`) // a start that ends nothing writes nothing
+	st, err := s.stmt(ctx, `SELECT 1 FROM judgements WHERE verdict = '' AND item NOT IN (SELECT id FROM items WHERE state = 'open') LIMIT 1`) // a start that ends nothing writes nothing
 	if err != nil {
 		return err
 	}
@@ -263,7 +263,7 @@ func (s *Store) EndWaiting(ctx context.Context, judge, reason string, when time.
 		return err
 	}
 	return s.do(ctx, func(t *tx) error {
-		return t.exec(`UPDATE judgements SET verdict = 'deny', judge = ?, reason = ?, decided_at = ? WHERE verdict = ''`, judge, reason, ms(when))
+		return t.exec(`UPDATE judgements SET verdict = 'deny', judge = ?, reason = ?, decided_at = ? WHERE verdict = '' AND item NOT IN (SELECT id FROM items WHERE state = 'open')`, judge, reason, ms(when))
 	})
 }
 

@@ -19,7 +19,7 @@ var _ inbox.Store = (*Store)(nil)
 const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, items.state, items.agent, items.title, items.priority,
 	items.for_operator, items.received_at, items.expires_at, items.changed_at, items.content, items.bulk, items.original,
 	items.outcome, items.response, items.track, items.track_detail, items.mailbox, items.is_read, items.starred,
-	items.archived, items.snoozed_until, items.pending, items.due_at`
+	items.archived, items.snoozed_until, items.pending, items.due_at, items.progress`
 
 // briefColumns is the same without what a row of a list does not show: body, context, the original and the reply.
 var briefColumns = strings.NewReplacer("items.bulk", "NULL AS bulk", "items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
@@ -30,15 +30,15 @@ type scanner interface{ Scan(...any) error }
 // scanItem reads itemColumns. The row number comes beside the item: only the store's own tables refer to it.
 func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	var (
-		kind, state, track                            string
-		content                                       []byte
-		outcome, trackDetail, mailbox, pending, large sql.NullString
-		received, expires, changed, snoozed, priority int64
-		due                                           int64
+		kind, state, track                                      string
+		content                                                 []byte
+		outcome, trackDetail, mailbox, pending, large, progress sql.NullString
+		received, expires, changed, snoozed, priority           int64
+		due                                                     int64
 	)
 	err = row.Scan(&n, &it.ID, &it.Rev, &it.Protocol, &kind, &state, &it.Agent, &it.Title, &priority, &it.ForOperator,
 		&received, &expires, &changed, &content, &large, &it.Original, &outcome, &it.Response, &track, &trackDetail, &mailbox,
-		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending, &due)
+		&it.Marks.Read, &it.Marks.Starred, &it.Marks.Archived, &snoozed, &pending, &due, &progress)
 	if err != nil {
 		return it, 0, err
 	}
@@ -48,7 +48,7 @@ func scanItem(row scanner) (it inbox.Item, n int64, err error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{content, &it.Content}, {[]byte(large.String), &b}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}} {
+	}{{content, &it.Content}, {[]byte(large.String), &b}, {[]byte(outcome.String), &it.Outcome}, {[]byte(trackDetail.String), &it.Track}, {[]byte(mailbox.String), &it.Mailbox}, {[]byte(pending.String), &it.Pending}, {[]byte(progress.String), &it.Progress}} {
 		if len(part.text) == 0 {
 			continue
 		}
@@ -285,13 +285,17 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 	if err != nil {
 		return it, err
 	}
+	progress, err := jsonOrNull(it.Progress, it.Progress != nil)
+	if err != nil {
+		return it, err
+	}
 	if dueAt(before) > 0 {
 		t.dueMoved = true
 	}
 	if err := t.exec(`UPDATE items SET rev=?, state=?, box=?, for_operator=?, ended_at=?, changed_at=?, due_at=?, outcome=?, response=?,
-			track=?, track_detail=?, mailbox=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=? WHERE n=?`,
+			track=?, track_detail=?, mailbox=?, is_read=?, starred=?, archived=?, snoozed_until=?, pending=?, progress=? WHERE n=?`,
 		it.Rev, string(it.State), it.Box(), it.ForOperator, endedAt(it), ms(it.ChangedAt), t.due(dueAt(it)), outcome, it.Response,
-		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, n); err != nil {
+		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, progress, n); err != nil {
 		return it, err
 	}
 	for _, e := range append(slices.Clone(ch.Earlier), ch.Entry) {
@@ -355,12 +359,12 @@ func (s *Store) HeldItems(ctx context.Context) ([]string, error) {
 	return texts(rows)
 }
 
-// HeldCalls calls fn with the open calls that the person has not decided, oldest first: their ids and what rules see of
-// them, and nothing else.
-func (s *Store) HeldCalls(ctx context.Context, fn func(inbox.Item)) error {
+// OpenCalls calls fn with the open calls that the person has not decided, oldest first, held or not: their ids and what
+// rules see of them, and nothing else.
+func (s *Store) OpenCalls(ctx context.Context, fn func(inbox.Item)) error {
 	rows, err := s.query(ctx, `SELECT id, protocol, agent, received_at, content FROM items
-		WHERE state = 'open' AND json_extract(content, '$.held') = 1 AND pending IS NULL ORDER BY n`)
-	return each(rows, err, scanHeldCall, func(it inbox.Item) bool {
+		WHERE state = 'open' AND json_extract(content, '$.call') IS NOT NULL AND pending IS NULL ORDER BY n`)
+	return each(rows, err, scanOpenCall, func(it inbox.Item) bool {
 		if it.Content.Call != nil {
 			fn(it)
 		}
@@ -368,7 +372,7 @@ func (s *Store) HeldCalls(ctx context.Context, fn func(inbox.Item)) error {
 	})
 }
 
-func scanHeldCall(row scanner) (it inbox.Item, err error) {
+func scanOpenCall(row scanner) (it inbox.Item, err error) {
 	var received int64
 	var content []byte
 	if err := row.Scan(&it.ID, &it.Protocol, &it.Agent, &received, &content); err != nil {
@@ -385,7 +389,7 @@ func scanHeldCall(row scanner) (it inbox.Item, err error) {
 
 // WaitingCalls is how many open calls wait for the person.
 func (s *Store) WaitingCalls(ctx context.Context) (n int, err error) {
-	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND json_extract(content, '$.held') = 1 AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)
+	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)
 	if err != nil {
 		return 0, err
 	}

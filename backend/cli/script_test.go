@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"deskbell/backend/supervise"
 )
 
 // The scripts in testdata run the program as a user does, processes and all. Besides the commands of testscript:
@@ -65,6 +67,7 @@ func TestScripts(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	supervise.Main()
 	testscript.Main(m, map[string]func(){
 		"deskbell": func() { os.Exit(Main(os.Args[1:], nil)) },
 	})

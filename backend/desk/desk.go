@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"deskbell/backend/crew"
 	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
@@ -60,6 +61,7 @@ type Config struct {
 	Settings *settings.Settings
 	Gate     *gate.Gate
 	Guardian *guardian.Guardian
+	Crew     crew.Store
 	Secrets  Secrets
 	// Practice posts the practice ask and returns its id.
 	Practice func(ctx context.Context) (string, error)
@@ -107,6 +109,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/agents", d.agents),
 		op("GET /api/fleet", d.fleetView),
 		op("GET /api/directives", d.directives),
+		op("GET /api/crew/{id}", d.crewAgent),
 		op("POST /api/agents/{id}/rotate", bare(d.rotate)),
 		op("POST /api/agents/{id}/hosts", d.hosts),
 		op("POST /api/pairings/{id}", d.decidePairing),

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"deskbell/backend/gate"
+	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/render"
@@ -214,6 +215,11 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return nil
 	}
 	v.Call = d.viewCall(it.Protocol, c)
+	if _, err := d.Guardian.Session(ctx, it.Protocol, c.Session); errors.Is(err, guardian.ErrUnknownSession) {
+		v.Call.Session = "" // its protocol keeps no steps, or they are forgotten: there is nothing to open
+	} else if err != nil {
+		return err
+	}
 	if it.Outcome == nil {
 		offers, err := d.offers(ctx, subjectOf(it))
 		v.RuleOffers = offers

@@ -44,7 +44,15 @@ type row struct {
 	Ask          string          `json:"ask,omitempty"`        // "call": it asks leave for one
 	Verdict      string          `json:"verdict,omitempty"`    // of a call that was judged: allow, deny, modify
 	// To is set on a message between agents.
-	To []render.Span `json:"to,omitempty"`
+	To       []render.Span `json:"to,omitempty"`
+	Progress *progressView `json:"progress,omitempty"`
+}
+
+// progressView is how far work is, as whoever does it last told.
+type progressView struct {
+	Part float64       `json:"part"` // 0 to 1
+	Note []render.Span `json:"note,omitempty"`
+	At   int64         `json:"at"`
 }
 
 type checklistCount struct {
@@ -244,6 +252,10 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	}
 	if it.Content.To != "" {
 		r.To = render.Visible(it.Content.To)
+	}
+	if p := it.Progress; p != nil {
+		note, _ := render.Cut(p.Note, 300)
+		r.Progress = &progressView{Part: p.Part, Note: spansOrNone(note), At: ms(p.At)}
 	}
 	if it.Content.Project != "" {
 		r.Project = render.Visible(it.Content.Project)

@@ -41,6 +41,7 @@ type Fleet struct {
 	seen  map[string]time.Time // not written yet
 	offer map[string]offer     // approved pairings whose credentials nobody fetched yet
 	waits map[string]map[*wait]struct{}
+	lent  map[string]string // agents by the hashes of the tokens that they have on loan
 }
 
 func (f *Fleet) audit(action, target string) Audit {
@@ -175,12 +176,44 @@ func (f *Fleet) Authenticate(ctx context.Context, token string) (Agent, error) {
 		return Agent{}, ErrUnknownToken
 	}
 	hash := HashToken(token)
+	if id, ok := f.borrower(hash); ok {
+		a, err := f.Store.Agent(ctx, id)
+		if err == nil && !a.RevokedAt.IsZero() {
+			err = ErrUnknownToken
+		}
+		return a, err
+	}
 	a, err := f.Store.Authenticate(ctx, hash, f.Now())
 	if err == nil && a.Newest && !a.Shown {
 		// Whoever shows the new token has the new secret too: from here on that one signs.
 		err = f.Store.SetShown(ctx, hash)
 	}
 	return a, err
+}
+
+// Lend gives a peer a token that is kept in memory alone, for a process that the hub starts and that does not outlive it.
+// The token proves the peer until it is taken back.
+func (f *Fleet) Lend(id string) (token string, back func()) {
+	token = "dbt_" + inbox.RandomName()
+	key := string(HashToken(token))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lent == nil {
+		f.lent = map[string]string{}
+	}
+	f.lent[key] = id
+	return token, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.lent, key)
+	}
+}
+
+func (f *Fleet) borrower(hash []byte) (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id, ok := f.lent[string(hash)]
+	return id, ok
 }
 
 // SigningSecret is what an agent is signed to with: the secret of its newest token that it has shown, or of the only

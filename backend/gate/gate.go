@@ -130,7 +130,7 @@ type Store interface {
 	Judgement(ctx context.Context, protocol, session, request string) (Judgement, error)
 	// CountJudgements says how one session's calls went. One whose agent left before its answer was denied by nobody.
 	CountJudgements(ctx context.Context, protocol, session string) (Tally, error)
-	// EndWaiting completes every judgement that waits as denied: nobody waits for them any more.
+	// EndWaiting completes every judgement whose message is not open any more as denied: nobody waits for them.
 	EndWaiting(ctx context.Context, judge, reason string, at time.Time) error
 	// PurgeJudgements forgets at most limit judgements made before then, and says how many went.
 	PurgeJudgements(ctx context.Context, before time.Time, limit int) (int, error)

@@ -80,6 +80,9 @@ func (a Argument) matches(s Subject, p Place, strict bool) bool {
 	return false
 }
 
+// Fits says whether the whole text fits a pattern as those of rules are: * is any text.
+func Fits(pattern, text string) bool { return like(pattern, text) }
+
 // like says whether the whole text fits the pattern: * is any text, also none and also of many lines.
 func like(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")

@@ -95,6 +95,14 @@ type Item struct {
 	Mailbox   *Mailbox // of an item addressed to an agent
 	Marks     Marks
 	Pending   *PendingDecision // a decision kept back for its undo time
+	Progress  *Progress        // as whoever does it last told; nil: nothing was told
+}
+
+// Progress is how far work is, in the words of whoever does it.
+type Progress struct {
+	Part float64   `json:"part"` // 0 to 1
+	Note string    `json:"note,omitempty"`
+	At   time.Time `json:"at"`
 }
 
 // Content is what an item says, in the inbox's own words.

@@ -41,6 +41,8 @@ type Config struct {
 	Seal func(ctx context.Context, agent string) (func(Entry) ([]byte, error), error)
 	// Webhook is what a directive to an agent owes to the agent's webhook; nil: nothing.
 	Webhook func(a fleet.Agent, e Entry) *inbox.Owed
+	// OnMail is called after a commit that put something into an agent's mailbox; nil: nobody is told.
+	OnMail func(agent string)
 	// OnChange is called after something about sessions, stops or directives changed.
 	OnChange func()
 	Log      *slog.Logger
@@ -121,6 +123,9 @@ func (m *Mailbox) tell(fx effects) {
 	}
 	for _, agent := range fx.bells {
 		m.bells.ring(agent)
+		if m.OnMail != nil {
+			m.OnMail(agent)
+		}
 	}
 	if fx.fleet {
 		m.OnChange()

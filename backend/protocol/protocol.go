@@ -50,6 +50,8 @@ type Route struct {
 	MaxBody int64
 	// CutBody hands a body that is larger on, cut one byte above MaxBody, for a protocol that refuses it in its own words.
 	CutBody bool
+	// Refused answers, in the protocol's own words, a request that the server refuses before Handle; nil: the server does.
+	Refused func(w http.ResponseWriter, e *Error) error
 }
 
 // Handler answers one request. What it returns is written by the server, once, for every path alike.

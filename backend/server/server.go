@@ -203,9 +203,14 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 		}
 		err = s.readBody(w, r, route, c, limit)
 	}
-	if err == nil {
+	refused := err != nil
+	if !refused || route.Refused != nil {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+	}
+	if e := protocol.FromError(err); refused && e != nil && route.Refused != nil {
+		err = route.Refused(w, e)
+	} else if !refused {
 		err = route.Handle(w, r, c)
 	}
 	if err != nil {

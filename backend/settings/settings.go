@@ -35,12 +35,15 @@ const (
 	MaxBatch          = "inbound.max_batch"
 	StreamMaxHold     = "inbound.stream_max_hold_seconds"
 	Freshness         = "presence.freshness_seconds"
+	ACPRoles          = "acp.roles"
+	ACPGate           = "acp.gate"
 )
 
 // rule is what one key may hold. Exactly one of the kinds is set.
 type rule struct {
-	def      any // string, bool or int
-	min, max int // for int
+	def      any                            // string, bool, int, or what parse returns
+	min, max int                            // for int
+	parse    func(raw []byte) (any, string) // for anything else: the value, or in words why it does not fit
 }
 
 const week = 7 * 24 * 3600
@@ -63,6 +66,8 @@ func rules(user string) map[string]rule {
 		MaxBatch:          {def: 32, min: 1, max: 1000},
 		StreamMaxHold:     {def: 60, min: 1, max: 3600},
 		Freshness:         {def: 90, min: 1, max: week},
+		ACPRoles:          {def: Roles{}, parse: parseRoles},
+		ACPGate:           {def: Gate{GateNone}, parse: parseGate},
 	}
 }
 
@@ -188,6 +193,9 @@ var operatorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 // read parses a JSON value for the rule; problem says in words why it does not fit.
 func (r rule) read(raw []byte) (val any, problem string) {
+	if r.parse != nil {
+		return r.parse(raw)
+	}
 	switch r.def.(type) {
 	case bool:
 		switch string(raw) {

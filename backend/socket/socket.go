@@ -28,9 +28,15 @@ type Options struct {
 type Conn struct {
 	ws     *websocket.Conn
 	o      Options
-	out    chan []byte
+	out    chan outgoing
 	closed context.Context
 	end    context.CancelCauseFunc
+}
+
+// outgoing is a frame on its way out, and who is told when its write begins and when it is done; nil: nobody.
+type outgoing struct {
+	frame         []byte
+	begins, wrote func()
 }
 
 // ErrSlow: the peer reads too slowly for what it asked for.
@@ -66,7 +72,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	}
 	ws.SetReadLimit(o.MaxFrame)
 	closed, end := context.WithCancelCause(context.Background())
-	return &Conn{ws: ws, o: o, out: make(chan []byte, o.Queue), closed: closed, end: end}, nil
+	return &Conn{ws: ws, o: o, out: make(chan outgoing, o.Queue), closed: closed, end: end}, nil
 }
 
 // Send puts a frame into the queue and says whether it will be tried: not after the socket ended. A queue that is full
@@ -78,12 +84,25 @@ func (c *Conn) Send(frame []byte) bool {
 	default:
 	}
 	select {
-	case c.out <- frame:
+	case c.out <- outgoing{frame: frame}:
 		return true
 	default:
 		c.end(ErrSlow)
 		return false
 	}
+}
+
+// Deliver is Send for whoever can wait until there is room in the queue. begins is called before the frame is handed to the
+// network, and wrote after it was: what the peer says because of it may be read between the two. Neither may wait. false:
+// the socket or ctx ended first, and it may or may not be tried.
+func (c *Conn) Deliver(ctx context.Context, frame []byte, begins, wrote func()) bool {
+	select {
+	case c.out <- outgoing{frame, begins, wrote}:
+		return true
+	case <-c.closed.Done():
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Close ends the socket with a code of RFC 6455 and a reason for the peer, after what is queued so far was written.
@@ -143,8 +162,8 @@ func (c *Conn) write() {
 	defer ping.Stop()
 	for {
 		select {
-		case frame := <-c.out:
-			if c.send(context.Background(), frame) != nil {
+		case o := <-c.out:
+			if c.send(context.Background(), o) != nil {
 				c.end(errGone)
 				return
 			}
@@ -173,8 +192,8 @@ func (c *Conn) finish() {
 	defer cancel()
 	for {
 		select {
-		case frame := <-c.out:
-			if c.send(ctx, frame) == nil {
+		case o := <-c.out:
+			if c.send(ctx, o) == nil {
 				continue
 			}
 		default:
@@ -184,10 +203,17 @@ func (c *Conn) finish() {
 	}
 }
 
-func (c *Conn) send(ctx context.Context, frame []byte) error {
+func (c *Conn) send(ctx context.Context, o outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.WriteTime)
 	defer cancel()
-	return c.ws.Write(ctx, websocket.MessageText, frame)
+	if o.begins != nil {
+		o.begins()
+	}
+	err := c.ws.Write(ctx, websocket.MessageText, o.frame)
+	if err == nil && o.wrote != nil {
+		o.wrote()
+	}
+	return err
 }
 
 // clip cuts a reason to what a close frame holds.

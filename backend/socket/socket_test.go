@@ -177,3 +177,58 @@ func TestASilentPeerIsLetGo(t *testing.T) {
 		t.Error(e.err)
 	}
 }
+
+// What is delivered goes out in order with everything else, and whoever asked is told when it was written, in that order.
+func TestDeliverTellsWhenItWasWritten(t *testing.T) {
+	const frames = 50
+	begun, wrote := make(chan int, frames), make(chan int, frames)
+	url, ends := serve(t, t.Context(), Options{Queue: 4}, func(c *Conn, _ []byte) error {
+		go func() {
+			for i := range frames { // more than there is room for: it waits
+				if !c.Deliver(context.Background(), fmt.Append(nil, i), func() { begun <- i }, func() { wrote <- i }) {
+					t.Errorf("%d was not delivered", i)
+				}
+			}
+		}()
+		return nil
+	})
+	ws := dial(t, url)
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte("go")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range frames {
+		if _, got, err := ws.Read(t.Context()); err != nil || string(got) != fmt.Sprint(i) {
+			t.Fatalf("%q, %v, want %d", got, err, i)
+		}
+		if b, n := <-begun, <-wrote; b != i || n != i {
+			t.Fatalf("%d was told as begun and %d as written, want %d", b, n, i)
+		}
+	}
+	_ = ws.Close(websocket.StatusNormalClosure, "")
+	<-ends
+}
+
+// Nobody waits for a socket that has ended, nor beyond their own end.
+func TestDeliverEndsWithTheSocket(t *testing.T) {
+	ended := make(chan *Conn, 1)
+	url, ends := serve(t, t.Context(), Options{}, func(c *Conn, _ []byte) error {
+		c.Close(1000, "")
+		ended <- c
+		return nil
+	})
+	ws := dial(t, url)
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte("go")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ws.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		t.Errorf("closed with %v", err)
+	}
+	c := <-ended
+	<-ends
+	for range 2000 { // more than the queue holds
+		if !c.Deliver(context.Background(), []byte("late"), nil, func() { t.Error("it was written") }) {
+			return
+		}
+	}
+	t.Error("a socket that has ended takes everything")
+}

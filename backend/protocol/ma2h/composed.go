@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
@@ -47,6 +48,9 @@ func (m *members) value(name string, v any, set bool) {
 
 var typeOf = map[inbox.Kind]string{inbox.Question: "ask", inbox.Task: "task", inbox.Notice: "notify"}
 
+// runtimes are the words that this protocol has for what an agent runs as.
+var runtimes = []string{"github-actions", "cli", "cloud", "desktop", "openclaw", "other"}
+
 // composed are the members that an item of another protocol would have as a message of this one. What a call asks
 // leave for stands beside them.
 func composed(it inbox.Item) []wire.Member {
@@ -54,13 +58,19 @@ func composed(it inbox.Item) []wire.Member {
 	var agent, m members
 	agent.text("id", it.Agent)
 	agent.text("run_id", runOf(it))
-	agent.text("runtime", cmp.Or(c.Runtime, "other"))
+	if slices.Contains(runtimes, c.Runtime) {
+		agent.text("runtime", c.Runtime)
+	} else {
+		agent.text("runtime", "other")
+		agent.value("labels", map[string]string{"runtime": c.Runtime}, c.Runtime != "")
+	}
 	agent.text("project", c.Project)
 	m.text("ma2h_version", Version)
 	m.text("type", typeOf[it.Kind])
 	m.text("idempotency_key", it.ID)
 	m.text("created_at", inbox.FormatTime(it.ReceivedAt))
 	m.raw("agent", wire.Compose(agent))
+	m.text("to", c.To)
 	m.text("title", it.Title)
 	m.text("body", c.Body)
 	m.text("priority", it.Priority.String())

@@ -2,9 +2,7 @@
 // Both fetch the same paths; live events and opening a link differ.
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
-import type {
-  AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
-} from './types';
+import type { AgentCredentials, AgentView, ApiError, Box, CrewView, DeskState, Detail, Directive, FleetAgent, Pairing, Priority, Row } from './types';
 
 export interface Changed { rev: number; items?: string[]; topics?: string[] }
 export interface ResolveBody {
@@ -155,6 +153,7 @@ export const api = {
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
   fleet: () => call<{ agents: FleetAgent[] }>('GET', '/api/fleet'),
+  crew: (id: string) => call<CrewView>('GET', `/api/crew/${agent(id)}`),
   directives: (q: { agent?: string; limit?: number }) => call<{ directives: Directive[] }>('GET', `/api/directives${query(q)}`),
   direct: (body: DirectiveBody) => call<{ id: string }>('POST', '/v1/directives', body),
   closeSession: (id: string) => call<void>('DELETE', `/v1/sessions/${encodeURIComponent(id)}`),

@@ -6,6 +6,7 @@ export interface HistoryWords { word: string; by: string; note?: Text }
 
 const known: Record<string, string> = {
   cancelled: 'Withdrawn', 'delivered-to-agent': 'Collected', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped',
+  progress: 'Progress',
 };
 
 export function historyWords(h: HistoryEntry, operator: string): HistoryWords {

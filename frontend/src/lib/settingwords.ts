@@ -16,8 +16,12 @@ export const settingGroups: readonly SettingGroup[] = [
   { title: 'Sending answers', settings: [
     { key: 'callbacks.allow_loopback', label: 'Callbacks to this machine', about: 'Answers may be sent to agents that listen on this computer, once their address is approved.' },
   ] },
-  { title: 'Between agents', about: 'Off: agents cannot write to each other through this hub. They still reach you, and you them.', settings: [
+  { title: 'Between agents', about: 'Off: agents that speak MA2H cannot write to each other through this hub. They still reach you, and you them. Agents of ACP reach each other by their own protocol.', settings: [
     { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'On: agents may address each other here, where the receiver allows the sender. You can read all of it under Between agents.' },
+  ] },
+  { title: 'Agents of ACP', settings: [
+    { key: 'acp.roles', label: 'Commands by role', about: 'An agent may ask to start one of these as a process; each start is asked of you. Its words in a list, or one text for the shell: {"reviewer": ["python3", "review.py"]}' },
+    { key: 'acp.gate', label: 'Ask about tools', about: 'When an agent asks another to use a tool and no rule decides: "none" lets it through, "all" asks you, and a list asks about those it names: ["shell*"]' },
   ] },
   { title: 'Presence', about: 'An agent listens when it collects its messages. One that only asks and never collects has never listened.', settings: [
     { key: 'presence.freshness_seconds', label: 'Counts as listening', about: 'Time after it last collected its messages.', unit: 'seconds' },

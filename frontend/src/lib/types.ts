@@ -36,6 +36,18 @@ export interface Row {
   verdict?: 'allow' | 'deny' | 'modify';
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
   to?: Text;
+  progress?: Progress;
+}
+
+/** How far work is, as whoever does it last told: 0 to 1. */
+export interface Progress { part: number; note?: Text; at: number }
+
+/** An agent that a principal runs over ACP; agents are named as the fleet knows them. */
+export interface CrewView {
+  id: string; principal: string; role: Text; parent?: string; state: 'running' | 'stopped'; process: boolean; ended_at?: number; reason?: Text;
+  queued: number; open_tasks: number;
+  children: { agent_id: string; role: Text; state: 'running' | 'stopped' }[];
+  shared: { key: Text; value: unknown; scope: 'session' | 'persistent'; version: number; at: number }[];
 }
 
 export interface Option { value: string; label: Text; description?: Text }
@@ -187,6 +199,7 @@ The calls. All JSON; errors are ApiError. The browser page is signed in by a coo
   POST /api/agents/{id}/hosts   {host, approve: boolean}  -> AgentView
   POST /api/pairings/{id}       {approve: boolean}     -> Pairing
   GET  /api/fleet                                      -> {agents: FleetAgent[]}      (changes come with the topic "agents")
+  GET  /api/crew/{id}                                  -> CrewView   (404 for an agent that does not speak ACP)
   GET  /api/directives?agent=&limit=                   -> {directives: Directive[]}   (newest first)
   POST /v1/directives   {to, title, body?, priority?, tags?, expires_at? (RFC 3339), sensitive?}   -> 201 {id, …, delivery}
                                                           to: agent:<id> or agent:<id>#<session>; 422 unknown_destination, 410 destination_gone

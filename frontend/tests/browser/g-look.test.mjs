@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { crew } from './acp.mjs';
 import { Guarded } from './acs.mjs';
 import { receiver } from './hub.mjs';
 import { assert, figure, test, until } from './harness.mjs';
@@ -30,6 +31,9 @@ const views = {
   'new message': async ({ page, p }) => { await page.keys('g', 'f', 'n'); await p.waitForSelector('dialog'); },
   sent: async ({ page, p }) => { await page.keys('g', 'm'); await p.locator('main [data-stop]').first().click(); },
   'between agents': ({ page }) => page.keys('g', 'b'),
+  'a task between agents, under way': async ({ page, given }) => { await page.keys('g', 'b'); await page.open(given.crew.task); },
+  'a tool between agents': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.crew.gated); },
+  'an agent of ACP': async ({ page, p, given }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("acp/${given.crew.worker}")`); await page.says('main', /Code reviewer/); },
   settings: ({ page }) => page.keys('g', 's'),
   call: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); },
   'call, denying': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); await page.keys('d'); },
@@ -82,7 +86,7 @@ async function fill({ hub, agent }) {
   await hub.call('POST', '/v1/pairings', { agent_id: 'new/agent', note: 'here' }, { token: '' });
   await until('the refusal', () => to.got.length);
   await to.end();
-  Object.assign(given, await guard(hub));
+  Object.assign(given, await guard(hub), { crew: await crew(hub) });
   return given;
 }
 

@@ -1,0 +1,165 @@
+// Package acp speaks ACP as khy-os' schema has it: twelve methods in a JSON-RPC envelope, for agents that spawn others, hand
+// each other work, and ask the person. It is neither the Agent Client Protocol nor any other one of these letters.
+//
+// envelope.go takes a message apart and writes answers; who.go says for whom a caller may speak; agents.go, task.go, tool.go,
+// message.go and context.go are the methods; person.go is what the person sees of them and what goes back; queue.go hands
+// out what waits, socket.go to whoever is connected; process.go keeps the processes that agents run as.
+package acp
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
+	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/settings"
+	"deskbell/backend/wire"
+	"deskbell/schemas"
+)
+
+// Name is the protocol's name as items carry it, and what precedes the ids of its agents in the fleet.
+const Name = "acp"
+
+const (
+	// MaxBody is the largest request and the largest frame, in bytes.
+	MaxBody = 1 << 20
+	// MaxBatch is how many messages one array may hold.
+	MaxBatch = 100
+	maxDepth = 64
+)
+
+// Config is what the binding needs of the hub. Every field must be set.
+type Config struct {
+	Crew     crew.Store
+	Inbox    *inbox.Inbox
+	Mailbox  *mailbox.Mailbox
+	Fleet    *fleet.Fleet
+	Gate     *gate.Gate
+	Schemas  *schemas.Set
+	Settings *settings.Settings
+	// Operator is the person, as attested.
+	Operator func() inbox.Actor
+	// URL is the hub's address.
+	URL func() string
+	// OnChange is called after agents, or what they share, changed.
+	OnChange func()
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Binding answers ACP. It is safe for concurrent use.
+type Binding struct {
+	Config
+	budgets protocol.Budgets
+	links   links
+	holds   holds
+	procs   processes
+	mail    mail
+}
+
+var _ protocol.Binding = (*Binding)(nil)
+
+// New returns the binding; Run does what goes on by itself.
+func New(c Config) *Binding {
+	return &Binding{Config: c, mail: mail{came: make(chan struct{}, 1)}}
+}
+
+// Name implements protocol.Binding.
+func (b *Binding) Name() string { return Name }
+
+// Routes implements protocol.Binding.
+func (b *Binding) Routes() []protocol.Route {
+	return []protocol.Route{
+		{Pattern: "POST /acp", Access: protocol.AgentOrOperator, Handle: b.post, MaxBody: MaxBody, CutBody: true, Refused: b.refused},
+		{Pattern: "GET /acp", Access: protocol.AgentOnly, Handle: b.socket, Refused: b.refused},
+	}
+}
+
+// refused says in the protocol's own words what the server has against a request, before anything of it was read.
+func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
+	f := faultf(invalidRequest, "%s", e.Message)
+	switch e.Status {
+	case http.StatusUnauthorized:
+		f = faultf(unauthenticated, "%s", e.Message)
+		w.Header().Set("WWW-Authenticate", `Bearer realm="deskbell"`)
+	case http.StatusForbidden:
+		f = faultf(notAuthorized, "%s", e.Message)
+	}
+	return protocol.WriteRaw(w, e.Status, bare(f))
+}
+
+// post answers POST /acp: one message or an array of them.
+func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	who, err := b.Enter(r.Context(), c)
+	if err != nil {
+		return err
+	}
+	out := b.Answer(r.Context(), who, body)
+	if out == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return protocol.WriteRaw(w, http.StatusOK, out)
+}
+
+// Answer answers one body: a message, or an array of them. nil: nothing in it wants an answer.
+func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
+	if len(body) > MaxBody {
+		return bare(faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
+	}
+	if err := wire.Check(body, maxDepth); err != nil {
+		return bare(faultf(parseError, "this is not acceptable JSON: %s", err))
+	}
+	elements, err := wire.Elements(body)
+	if err != nil { // no array
+		answer, wait := b.begin(ctx, who, body)
+		if wait != nil {
+			return wait(ctx)
+		}
+		return answer
+	}
+	if len(elements) == 0 || len(elements) > MaxBatch {
+		return bare(faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
+	}
+	// They take effect in the order in which they stand; those that wait for the person then wait together.
+	answers := make([][]byte, len(elements))
+	var waits sync.WaitGroup
+	for i, raw := range elements {
+		var wait func(context.Context) []byte
+		if answers[i], wait = b.begin(ctx, who, raw); wait != nil {
+			waits.Go(func() { answers[i] = wait(ctx) })
+		}
+	}
+	waits.Wait()
+	var out []byte
+	for _, a := range answers {
+		if a == nil {
+			continue
+		}
+		if out == nil {
+			out = append(out, '[')
+		} else {
+			out = append(out, ',')
+		}
+		out = append(out, a...)
+	}
+	if out == nil {
+		return nil
+	}
+	return append(out, ']')
+}
+
+// now is the hub's clock, to the millisecond that rows have.
+func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }

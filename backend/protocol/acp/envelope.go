@@ -1,0 +1,240 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/settings"
+	"deskbell/backend/wire"
+	"deskbell/schemas"
+)
+
+// request is one message of a caller, taken apart.
+type request struct {
+	who    Who
+	raw    []byte
+	id     []byte // as it stands there; nil: it has none that could be echoed
+	noID   bool   // there is none: nothing is answered
+	method string
+	params []byte // an object
+	answer bool   // it is an answer to something of ours
+	at     time.Time
+}
+
+// read takes a message apart and checks it against its schema. method is set as soon as it can be read: the answer names it.
+func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
+	q = &request{who: who, raw: raw, at: b.now()}
+	if err := wire.Check(raw, maxDepth); err != nil {
+		return q, faultf(parseError, "this is not acceptable JSON: %s", err)
+	}
+	method, _ := wire.Get(raw, "method")
+	q.method, _ = wire.String(method)
+	id, hasID := wire.Get(raw, "id")
+	q.noID = !hasID
+	if hasID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
+		q.id = id
+	}
+	fields, err := b.Schemas.Validate("acp/message", raw)
+	if err != nil {
+		return q, err
+	}
+	for _, f := range fields {
+		if f.Pointer == "/method" && q.method != "" {
+			return q, faultf(unknownMethod, "there is no such method").at(f.Pointer)
+		}
+	}
+	if len(fields) > 0 {
+		return q, invalid(invalidRequest, "", fields)
+	}
+	_, isResult := wire.Get(raw, "result")
+	_, isError := wire.Get(raw, "error")
+	q.answer = isResult || isError
+	if q.params, _ = wire.Get(raw, "params"); q.params == nil {
+		q.params = []byte("{}")
+	}
+	if q.answer || q.method == heartbeat {
+		return q, nil
+	}
+	if fields, err = b.Schemas.Validate("acp/"+q.method, q.params); err == nil && len(fields) > 0 {
+		err = invalid(invalidParams, "/params", fields)
+	}
+	return q, err
+}
+
+func invalid(code int, below string, fields []schemas.FieldError) *fault {
+	f := fields[0]
+	return faultf(code, "%s %s", strings.TrimPrefix(below+f.Pointer, "/"), f.Message).at(below + f.Pointer)
+}
+
+// answered writes the answer to a request; nil where none is wanted.
+func (q *request) answered(result []byte, f *fault) []byte {
+	if f != nil && q.method == "" {
+		return bare(f)
+	}
+	if q.noID {
+		return nil
+	}
+	m := []wire.Member{{Name: "jsonrpc", Value: []byte(`"2.0"`)}}
+	if q.id != nil {
+		m = append(m, wire.Member{Name: "id", Value: q.id})
+	}
+	m = append(m, wire.Member{Name: "method", Value: wire.Quote(q.method)})
+	if f != nil {
+		return wire.Compose(append(m, wire.Member{Name: "error", Value: f.json()}))
+	}
+	return wire.Compose(append(m, wire.Member{Name: "result", Value: result}))
+}
+
+// bare is the answer to what names no method: the one that the schema has no form for.
+func bare(f *fault) []byte {
+	return wire.Compose([]wire.Member{{Name: "jsonrpc", Value: []byte(`"2.0"`)}, {Name: "id"}, {Name: "error", Value: f.json()}})
+}
+
+// outcome is what becomes of a request: its result, or what waits for it.
+type outcome struct {
+	result []byte
+	wait   func(ctx context.Context) ([]byte, error)
+}
+
+// done is an outcome that is there.
+func done(m ...wire.Member) (outcome, error) { return outcome{result: wire.Compose(m)}, nil }
+
+// begin does everything with a message that must happen in order. It returns the answer (nil: none is wanted), or what
+// waits for it. What begin did stands whatever becomes of its caller.
+func (b *Binding) begin(ctx context.Context, who Who, raw []byte) (answer []byte, wait func(context.Context) []byte) {
+	q, err := b.read(who, raw)
+	var o outcome
+	if err == nil {
+		o, err = b.guarded(func() (outcome, error) { return b.take(context.WithoutCancel(ctx), q) })
+	}
+	if err != nil || o.wait == nil {
+		return b.answer(q, o.result, err), nil
+	}
+	return nil, func(ctx context.Context) []byte {
+		waited, err := b.guarded(func() (outcome, error) {
+			result, err := o.wait(ctx)
+			return outcome{result: result}, err
+		})
+		return b.answer(q, waited.result, err)
+	}
+}
+
+// answer is what a request is answered with; nil: nothing.
+func (b *Binding) answer(q *request, result []byte, err error) []byte {
+	switch {
+	case err != nil:
+		return q.answered(nil, b.faultOf(err))
+	case result == nil:
+		return nil
+	}
+	return q.answered(result, nil)
+}
+
+// guarded runs fn, and makes an error of what it should never do.
+func (b *Binding) guarded(fn func() (outcome, error)) (o outcome, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return fn()
+}
+
+// take does what a message asks for.
+func (b *Binding) take(ctx context.Context, q *request) (outcome, error) {
+	if q.answer {
+		return outcome{}, b.confirm(ctx, q)
+	}
+	method, ok := methods[q.method]
+	if !ok {
+		return outcome{}, errors.New("a method of the schema is missing")
+	}
+	if q.who.operator && q.method != "agent.kill" && q.method != "agent.status" {
+		return outcome{}, faultf(notAuthorized, "the operator has no agents to speak for: use the inbox")
+	}
+	if !q.who.operator {
+		if wait := b.budgets.Take(q.who.principal, inbox.Room(len(q.raw)), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); wait > 0 {
+			return outcome{}, &inbox.LimitError{What: "too many requests", RetryAfter: wait}
+		}
+	}
+	return method(b, ctx, q)
+}
+
+const heartbeat = "heartbeat"
+
+// methods are the twelve.
+var methods = map[string]func(*Binding, context.Context, *request) (outcome, error){
+	"agent.spawn":       (*Binding).spawn,
+	"agent.kill":        (*Binding).kill,
+	"agent.status":      (*Binding).status,
+	"task.submit":       (*Binding).submitTask,
+	"task.progress":     (*Binding).taskProgress,
+	"task.result":       (*Binding).taskResult,
+	"context.share":     (*Binding).share,
+	"tool.invoke":       (*Binding).invokeTool,
+	"tool.result":       (*Binding).toolResult,
+	"message.send":      (*Binding).send,
+	"message.broadcast": (*Binding).broadcast,
+	heartbeat:           (*Binding).heartbeat,
+}
+
+// text is a member of the params that is a text; empty when there is none.
+func (q *request) text(name string) string { return member(q.params, name) }
+
+// value is a member of the params as it stands there; nil when there is none.
+func (q *request) value(name string) []byte {
+	raw, _ := wire.Get(q.params, name)
+	return raw
+}
+
+// member is the text of a member of an object; empty when there is none, or it is no text.
+func member(object []byte, name string) string {
+	raw, _ := wire.Get(object, name)
+	text, _ := wire.String(raw)
+	return text
+}
+
+// pick is those members of an object that it has, in that order.
+func pick(object []byte, names ...string) []wire.Member {
+	var m []wire.Member
+	for _, name := range names {
+		if v, ok := wire.Get(object, name); ok {
+			m = append(m, wire.Member{Name: name, Value: v})
+		}
+	}
+	return m
+}
+
+// str is a member whose value is a text.
+func str(name, value string) wire.Member { return wire.Member{Name: name, Value: wire.Quote(value)} }
+
+// note is a message of ours without the id that it gets on its way.
+func note(method string, params ...wire.Member) []byte {
+	return wire.Compose([]wire.Member{{Name: "jsonrpc", Value: []byte(`"2.0"`)}, str("method", method), {Name: "params", Value: wire.Compose(params)}})
+}
+
+// withID is a note under the id of its delivery.
+func withID(note []byte, id string) []byte {
+	members, _ := wire.Members(note) // composed by note
+	return wire.Compose(append([]wire.Member{members[0], str("id", id)}, members[1:]...))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// clip cuts a text to n bytes, at a letter's end.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	cut := n - len("…")
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}

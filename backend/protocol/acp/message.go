@@ -1,0 +1,227 @@
+package acp
+
+import (
+	"context"
+	"errors"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
+	"deskbell/backend/wire"
+)
+
+// send answers message.send: to another agent, or to the person.
+func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
+	correlation, given, err := q.correlation()
+	if err != nil {
+		return outcome{}, err
+	}
+	key := correlation
+	if !given {
+		key = ""
+	}
+	var result []byte
+	err = b.do(ctx, func(t *turn) error {
+		from, err := t.acting(q.who, q.text("from"), "/params/from")
+		if err != nil {
+			return err
+		}
+		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
+			item, status, err := t.send(q, from, correlation, given)
+			return []wire.Member{str("messageId", item), str("status", status)}, err
+		})
+		return err
+	})
+	return outcome{result: result}, err
+}
+
+func (t *turn) send(q *request, from crew.Agent, correlation string, given bool) (item, status string, err error) {
+	if t.b.person(q.text("to")) {
+		if q.text("type") != "query" {
+			it, err := t.tellPerson(q, from, correlation)
+			return it.ID, delivered, err
+		}
+		w := crew.Work{Kind: crew.Query, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
+		w, err = t.askPerson(q, from, w, q.queryForPerson())
+		return w.Item, delivered, err
+	}
+	to, err := t.addressee(from, q.text("to"), "/params/to")
+	if err != nil {
+		return "", "", err
+	}
+	it := t.between(q, from, to, correlation)
+	says := read(q.value("payload"), "A "+q.text("type"))
+	it.Title, it.Content.Body, it.Content.Context, it.Priority = says.title, says.body, says.rest, priorities[q.text("type")]
+	it.Content.Tags = []string{q.text("type")}
+	if it, err = t.insert(it, from.Peer); err != nil {
+		return "", "", err
+	}
+	params := pick(q.params, "from", "to", "type", "payload")
+	if given {
+		params = append(params, str("correlationId", correlation))
+	}
+	live, err := t.queue(to, from.ID, "message.send", it.ID, note("message.send", params...))
+	return it.ID, sent(live), err
+}
+
+// broadcast answers message.broadcast: to every other agent that takes messages of the sender, and to the person if it is
+// an alert.
+func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
+	kind := q.text("type")
+	if kind == "" || len(kind) > maxID {
+		return outcome{}, faultf(invalidParams, "type must have 1 to %d bytes", maxID).at("/params/type")
+	}
+	var item string
+	live, waiting := 0, 0
+	err := b.do(ctx, func(t *turn) error {
+		live, waiting = 0, 0
+		from, err := t.acting(q.who, q.text("from"), "/params/from")
+		if err != nil {
+			return err
+		}
+		it, err := t.tellEveryone(q, from, kind)
+		if err != nil {
+			return err
+		}
+		item = it.ID
+		all, err := t.CrewOf("")
+		if err != nil {
+			return err
+		}
+		n := note("message.broadcast", pick(q.params, "from", "type", "payload")...)
+		for _, to := range all {
+			if to.ID == from.ID {
+				continue
+			}
+			if to.Principal != from.Principal {
+				if takes, err := t.takes(to, from); err != nil {
+					return err
+				} else if !takes {
+					continue
+				}
+			}
+			now, err := t.queue(to, from.ID, "message.broadcast", "", n)
+			if err != nil {
+				return err
+			}
+			if now {
+				live++
+			} else {
+				waiting++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return done(str("messageId", item), wire.Member{Name: "delivered", Value: number(live)}, wire.Member{Name: "queued", Value: number(waiting)})
+}
+
+// tellEveryone stores what the person sees of a broadcast: a notice if it is an alert, and otherwise what agents said.
+func (t *turn) tellEveryone(q *request, from crew.Agent, kind string) (inbox.Item, error) {
+	if kind == "alert" {
+		return t.tellPerson(q, from, "")
+	}
+	says := read(q.value("payload"), "A broadcast: "+kind)
+	it := t.between(q, from, crew.Agent{}, "")
+	it.Title, it.Content.Body, it.Content.Context, it.Content.Tags = says.title, says.body, says.rest, []string{clip(kind, 200)}
+	it.State, it.Mailbox, it.Content.To, it.Content.ToAgent = inbox.Delivered, nil, mailbox.Address(Name+"/*", ""), ""
+	return t.insert(it, from.Peer)
+}
+
+// move carries how far a delivery got to the item that it belongs to: as the item's answer, or as what one agent said to
+// another. No item, or one that is kept no more, is nothing.
+func (t *turn) move(d crew.Delivery, to inbox.State) error {
+	if d.Item == "" {
+		return nil
+	}
+	it, err := t.Item(d.Item)
+	if errors.Is(err, inbox.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if it.Outcome != nil && (it.Content.Call != nil || it.Agent == fleet.PeerID(Name, d.Agent)) {
+		return t.collected(it, to)
+	}
+	if it.Mailbox == nil {
+		return nil
+	}
+	before, m := it, *it.Mailbox
+	switch to {
+	case inbox.Delivered:
+		m.DeliveredAt = t.now
+	case inbox.Acknowledged:
+		m.AckedAt = t.now
+		if m.DeliveredAt.IsZero() {
+			m.DeliveredAt = t.now
+		}
+	case inbox.Bounced:
+		m.Prior = m.State
+	}
+	m.State = inbox.MailboxState(to)
+	it.Mailbox, it.ChangedAt = &m, t.now
+	if it.Kind == inbox.Notice {
+		it.State = to
+	}
+	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: "system:mailbox", Action: string(to)}}, nil)
+}
+
+// collected stamps the track of an item's answer.
+func (t *turn) collected(it inbox.Item, to inbox.State) error {
+	if ch, ok := it.Deliver(t.now); ok && to != inbox.Bounced {
+		ch.Item.ChangedAt = t.now
+		if err := t.put(it, ch, nil); err != nil {
+			return err
+		}
+		it = ch.Item
+	}
+	if ch, ok := it.Acknowledge("", t.now); ok && to == inbox.Acknowledged {
+		return t.put(it, ch, nil)
+	}
+	return nil
+}
+
+// share answers context.share: it is kept under its key, and the agents next to the sharing one are told.
+func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
+	key := q.text("key")
+	if key == "" || len(key) > maxID {
+		return outcome{}, faultf(invalidParams, "key must have 1 to %d bytes", maxID).at("/params/key")
+	}
+	scope := crew.Session
+	if s := q.text("scope"); s != "" {
+		scope = crew.Scope(s)
+	}
+	var shared crew.Shared
+	err := b.do(ctx, func(t *turn) error {
+		from, err := t.acting(q.who, q.text("fromAgent"), "/params/fromAgent")
+		if err != nil {
+			return err
+		}
+		t.fleet = true
+		if shared, err = t.Share(crew.Shared{Agent: from.ID, Key: key, Value: q.value("value"), Scope: scope, At: t.now}); err != nil {
+			return err
+		}
+		all, err := t.CrewOf(from.Principal)
+		if err != nil {
+			return err
+		}
+		n := note("context.share", append(pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})...)
+		for _, to := range crew.Kin(all, from) {
+			if to.State != crew.Running {
+				continue
+			}
+			if _, err := t.queue(to, from.ID, "context.share", "", n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return done(str("key", shared.Key), wire.Member{Name: "version", Value: number(shared.Version)})
+}

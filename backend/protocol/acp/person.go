@@ -1,0 +1,273 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/gate"
+	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
+	"deskbell/schemas"
+)
+
+const (
+	maxTitle    = 200
+	maxBodyText = 64 << 10 // of what is shown as text; all of it is kept
+	maxOptions  = 200
+)
+
+// textAnswer is the form of a free answer: one text.
+const textAnswer = `{"type":"object","properties":{"answer":{"type":"string","title":"Answer"}},"required":["answer"],"additionalProperties":false}`
+
+// form is what the person is asked: how it reads, and what they may answer.
+type form struct {
+	says    says
+	request inbox.Request
+	expires time.Time // zero: never
+}
+
+// says is a title, a body, and whatever else was said as data.
+type says struct {
+	title, body string
+	rest        []inbox.Part
+}
+
+var priorities = map[string]inbox.Priority{"alert": inbox.Urgent, "signal": inbox.Low}
+
+// titles and bodies are the members of a payload that read as such, best first.
+var (
+	titles = []string{"title", "subject"}
+	bodies = []string{"text", "message", "body"}
+)
+
+// control are the members of a payload or a context that say how to ask, not what.
+var control = []string{"options", "schema", "expiresAt", "timeoutMs"}
+
+// read finds in a payload what reads as title and body. What it does not find is shown as data, never dropped.
+func read(payload []byte, fallback string) says {
+	var s says
+	used := map[string]bool{}
+	first := func(names []string) string {
+		for _, name := range names {
+			if text := member(payload, name); strings.TrimSpace(text) != "" {
+				used[name] = true
+				return text
+			}
+		}
+		return ""
+	}
+	title, body := first(titles), first(bodies)
+	switch {
+	case title != "":
+		s.title, s.body = clip(oneLine(title), maxTitle), body
+		if s.title != title && body == "" {
+			s.body = title
+		}
+	case body != "":
+		s.title = firstLine(body, fallback)
+		if s.title != body {
+			s.body = body
+		}
+	default:
+		s.title = fallback
+	}
+	s.body = clip(s.body, maxBodyText)
+	members, _ := wire.Members(payload) // it passed its schema
+	var rest []wire.Member
+	for _, m := range members {
+		if !used[m.Name] {
+			rest = append(rest, m)
+		}
+	}
+	s.rest = data(wire.Compose(rest))
+	return s
+}
+
+// without is what was said without the members that say how to ask.
+func without(object []byte) []byte {
+	rest, err := wire.Without(object, control...)
+	if err != nil {
+		return object
+	}
+	return rest
+}
+
+// data is an object as something to be shown; nothing where it says nothing.
+func data(object []byte) []inbox.Part {
+	if len(object) == 0 || bytes.Equal(object, []byte("{}")) {
+		return nil
+	}
+	return []inbox.Part{{Data: object}}
+}
+
+// firstLine is the first line of a text that has any, as a title.
+func firstLine(text, fallback string) string {
+	for line := range strings.Lines(text) {
+		if line = oneLine(line); line != "" {
+			return clip(line, maxTitle)
+		}
+	}
+	return clip(oneLine(fallback), maxTitle)
+}
+
+// telling are the inputs that say most of a tool's use, best first.
+var telling = []string{"command", "file_path", "path", "url", "query", "prompt", "description"}
+
+func toolTitle(tool string, input []byte) string {
+	for _, name := range telling {
+		if text := member(input, name); text != "" {
+			return clip(oneLine(tool+": "+text), maxTitle)
+		}
+	}
+	return clip(oneLine(tool), maxTitle)
+}
+
+// answers is what the person may answer, as an object says: one of its options, a form, or one text. What cannot be used
+// of it stays to be read.
+func answers(object []byte) (inbox.Request, []byte) {
+	if options := optionsOf(object); options != nil {
+		return inbox.Request{Mode: inbox.Select, Options: options}, without(object)
+	}
+	if schema, ok := wire.Get(object, "schema"); ok && flat(schema) {
+		return inbox.Request{Mode: inbox.Input, Schema: schema}, without(object)
+	}
+	return inbox.Request{Mode: inbox.Input, Schema: []byte(textAnswer)}, object
+}
+
+// optionsOf reads a list of texts or of {value, label, description}; nil: it is none that could be offered.
+func optionsOf(object []byte) []inbox.Option {
+	raw, _ := wire.Get(object, "options")
+	elements, err := wire.Elements(raw)
+	if err != nil || len(elements) == 0 || len(elements) > maxOptions {
+		return nil
+	}
+	seen := map[string]bool{}
+	var options []inbox.Option
+	for _, e := range elements {
+		text, isText := wire.String(e)
+		o := inbox.Option{Value: text, Label: text}
+		if !isText {
+			o = inbox.Option{Value: member(e, "value"), Label: member(e, "label"), Description: member(e, "description")}
+		}
+		if o.Label == "" {
+			o.Label = o.Value
+		}
+		if o.Value == "" || seen[o.Value] {
+			return nil
+		}
+		seen[o.Value] = true
+		options = append(options, o)
+	}
+	return options
+}
+
+// flat says whether a schema makes a form: an object of fields, none of which is an object.
+func flat(schema []byte) bool {
+	if kind := member(schema, "type"); kind != "object" {
+		return false
+	}
+	if _, err := schemas.CompileAnswer(schema); err != nil {
+		return false
+	}
+	raw, _ := wire.Get(schema, "properties")
+	fields, err := wire.Members(raw)
+	if err != nil || len(fields) == 0 {
+		return false
+	}
+	for _, f := range fields {
+		if f.Value[0] != '{' || member(f.Value, "type") == "object" {
+			return false
+		}
+	}
+	return true
+}
+
+// deadline is until when an answer is of use, as an object says: expiresAt, or timeoutMs from now.
+func deadline(object []byte, now time.Time) time.Time {
+	if t, err := time.Parse(time.RFC3339Nano, member(object, "expiresAt")); err == nil && t.After(now) {
+		return t.UTC().Truncate(time.Millisecond)
+	}
+	raw, ok := wire.Get(object, "timeoutMs")
+	var n float64
+	if ok && json.Unmarshal(raw, &n) == nil && n >= 1 && n < 1e12 {
+		return now.Add(time.Duration(n) * time.Millisecond)
+	}
+	return time.Time{}
+}
+
+func (q *request) taskForPerson() form {
+	prompt, c := q.text("prompt"), q.value("context")
+	f := form{expires: deadline(c, q.at)}
+	f.says.title = firstLine(prompt, "A task")
+	if f.says.title != prompt {
+		f.says.body = clip(prompt, maxBodyText)
+	}
+	if optionsOf(c) != nil {
+		f.request, c = answers(c)
+	} else {
+		f.request, _ = answers(nil)
+	}
+	f.says.rest = data(c)
+	return f
+}
+
+func (q *request) queryForPerson() form {
+	payload := q.value("payload")
+	request, rest := answers(payload)
+	return form{says: read(rest, "A question"), request: request, expires: deadline(payload, q.at)}
+}
+
+func (q *request) toolForPerson() form {
+	request, _ := answers(nil)
+	return form{request: request, says: says{title: toolTitle(q.text("tool"), q.value("input")), rest: data(q.value("input")),
+		body: "Asks you to use a tool and to give back what it says."}}
+}
+
+// askPerson puts work before the person.
+func (t *turn) askPerson(q *request, from crew.Agent, w crew.Work, f form) (crew.Work, error) {
+	it := t.forPerson(q, from, w.Correlation, f.says)
+	it.Kind, it.State, it.ExpiresAt, it.Content.Request = inbox.Question, inbox.Open, f.expires, &f.request
+	it, err := t.insert(it, from.Peer)
+	if err != nil {
+		return w, err
+	}
+	w.Item = it.ID
+	return t.PutWork(w)
+}
+
+// tellPerson puts a notice before the person.
+func (t *turn) tellPerson(q *request, from crew.Agent, correlation string) (inbox.Item, error) {
+	kind := q.text("type")
+	it := t.forPerson(q, from, correlation, read(q.value("payload"), "A message: "+kind))
+	it.Kind, it.State, it.Priority, it.Content.Tags = inbox.Notice, inbox.Delivered, priorities[kind], []string{kind}
+	return t.insert(it, from.Peer)
+}
+
+func (t *turn) forPerson(q *request, from crew.Agent, correlation string, s says) inbox.Item {
+	return inbox.Item{
+		ID: inbox.NewItemID(), Protocol: Name, Agent: from.Peer, Title: s.title, ReceivedAt: t.now, ChangedAt: t.now, Original: q.raw,
+		Content: inbox.Content{Body: s.body, Context: s.rest, RunID: clip(correlation, maxID), Runtime: clip(from.Role, 100), PersonOnly: true},
+	}
+}
+
+// askLeave asks the person whether another agent may be asked to use a tool.
+func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (status, item string, err error) {
+	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input"))})
+	it.Kind, it.State, it.Priority = inbox.Question, inbox.Open, inbox.High
+	it.Content.Project, it.Content.Call = "for "+to.ID, &ask.subject.Call
+	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}}
+	if it, err = t.insert(it, from.Peer); err != nil {
+		return "", "", err
+	}
+	w.Item, w.Gated = it.ID, true
+	if _, err = t.PutWork(w); err != nil {
+		return "", "", err
+	}
+	waits := gate.Judgement{Subject: ask.subject, Item: it.ID}
+	t.after = append(t.after, func(ctx context.Context) { t.b.keep(ctx, waits) })
+	return gated, it.ID, nil
+}

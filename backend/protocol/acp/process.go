@@ -1,0 +1,250 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/inbox"
+	"deskbell/backend/protocol"
+	"deskbell/backend/supervise"
+	"deskbell/backend/wire"
+)
+
+// startWait is how long the person has to let a process start: whoever asked holds its request open.
+const startWait = 10 * time.Minute
+
+// startAsked asks the person whether an agent may start as a process, and starts it. The request is held meanwhile.
+func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent) (outcome, error) {
+	command, ok := b.Settings.Get().Roles()[a.Role]
+	if !ok {
+		return outcome{}, faultf(notConfigured, "the operator has configured no command for this role").at("/params/role")
+	}
+	words, err := wireList(command)
+	if err != nil {
+		return outcome{}, err
+	}
+	var it inbox.Item
+	err = b.do(ctx, func(t *turn) (err error) {
+		facts := []wire.Member{{Name: "command", Value: words}, str("asked by", self.ID), {Name: "config", Value: a.Config}}
+		if a.Parent != "" {
+			facts = append(facts, str("below", a.Parent))
+		}
+		it = t.forPerson(q, self, "", says{title: clip(oneLine("Start a process: "+a.Role), maxTitle), rest: data(wire.Compose(facts)),
+			body: "Your command for this role would run on this machine, as you. It gets a credential with which it can act as the new agent, and it ends with the agent, or with the hub."})
+		it.Kind, it.State, it.Priority, it.ExpiresAt, it.Content.Held = inbox.Question, inbox.Open, inbox.High, t.now.Add(startWait), true
+		it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Start it"}, {Value: inbox.Deny, Label: "Do not start it"}}}
+		it, err = t.insert(it, self.Peer)
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{wait: func(ctx context.Context) ([]byte, error) {
+		ended, err := b.await(ctx, self.Peer, q.who, it.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		}
+		if err := b.Inbox.Delivered(context.WithoutCancel(ctx), it.ID); err != nil {
+			return nil, err
+		}
+		switch {
+		case ended.State == inbox.Expired:
+			return nil, faultf(expired, "nobody said in time whether it may start")
+		case !allows(ended):
+			text := "the person did not let it start"
+			if ended.Outcome.Comment != "" {
+				text += ": " + ended.Outcome.Comment
+			}
+			return nil, faultf(declined, "%s", text)
+		}
+		a, err := b.start(context.WithoutCancel(ctx), q.who, a, command)
+		return spawned(a), err
+	}}, nil
+}
+
+func wireList(words []string) ([]byte, error) {
+	list := []byte{'['}
+	for i, w := range words {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = wire.AppendQuote(list, w)
+	}
+	return append(list, ']'), nil
+}
+
+// start makes an agent and starts its process.
+func (b *Binding) start(ctx context.Context, w Who, a crew.Agent, command []string) (crew.Agent, error) {
+	a, err := b.make(ctx, w, a)
+	if err != nil {
+		return a, err
+	}
+	token, back := b.Fleet.Lend(a.Peer)
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	env := append(environment(), "ACP_URL="+b.URL()+"/acp", "ACP_TOKEN="+token, "ACP_AGENT_ID="+a.ID, "ACP_ROLE="+a.Role, "ACP_PARENT_ID="+a.Parent, "ACP_CONFIG="+string(a.Config))
+	p, err := b.procs.start(a.ID, supervise.Command{Argv: command, Env: env, Dir: home}, func(how, said string) {
+		back()
+		b.ended(a.ID, how, said)
+	})
+	if err != nil {
+		back()
+		b.ended(a.ID, err.Error(), "")
+		return a, faultf(internalError, "the process could not be started: %s", err)
+	}
+	b.procs.under.Go(func() { b.whileEnrolled(p, a) })
+	// It may have been stopped between the two: then its process must not go on.
+	if now, err := b.Crew.Agent(ctx, a.ID); err != nil || now.State != crew.Running {
+		b.procs.end([]string{a.ID})
+		return a, faultf(notAuthorized, "this agent was stopped")
+	}
+	return a, nil
+}
+
+// whileEnrolled ends a process whose agent, or the principal above it, is revoked, and returns when it has ended.
+func (b *Binding) whileEnrolled(p *supervise.Process, a crew.Agent) {
+	ctx, free, err := b.Fleet.WhileEnrolled(context.Background(), a.Principal)
+	if err == nil {
+		defer free()
+		ctx, free, err = b.Fleet.WhileEnrolled(ctx, a.Peer)
+	}
+	if err == nil {
+		defer free()
+		select {
+		case <-p.Done():
+			return
+		case <-ctx.Done():
+		}
+	}
+	b.Stop(a.Peer)
+}
+
+// passed are the variables of the hub's environment that a process gets. Everything else, secrets above all, stays here.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR"}
+
+func environment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		for _, p := range passed {
+			if name == p || strings.HasPrefix(name, "LC_") {
+				env = append(env, v)
+				break
+			}
+		}
+	}
+	return env
+}
+
+// ended notes that an agent's process has ended. Where it failed by itself the person is told.
+func (b *Binding) ended(id, how, said string) {
+	ctx := context.Background()
+	err := b.do(ctx, func(t *turn) error {
+		a, err := t.CrewAgent(id)
+		if err != nil || a.State != crew.Running { // it was killed
+			return err
+		}
+		reason := "its process ended"
+		if b.procs.over() {
+			reason, how = "the hub that ran its process ended", ""
+		}
+		if how != "" {
+			reason = "its process failed: " + how
+		}
+		if _, err = t.stop(a, reason); err != nil || how == "" {
+			return err
+		}
+		it := t.forPerson(&request{raw: note("agent.status")}, a, "", says{title: "The process of " + a.ID + " failed: " + how})
+		if said != "" {
+			it.Content.Body, it.Content.Context = "The last that it wrote to its standard error:", data(wire.Compose([]wire.Member{str("stderr", said)}))
+		}
+		it.Kind, it.State = inbox.Notice, inbox.Delivered
+		_, err = t.insert(it, a.Peer)
+		return err
+	})
+	if err != nil && !errors.Is(err, crew.ErrUnknownAgent) {
+		b.Log.Error("the end of a process could not be noted", "agent", id, "err", err)
+	}
+}
+
+// processes are those that run, by agent. The zero value is ready.
+type processes struct {
+	mu     sync.Mutex
+	all    map[string]*supervise.Process
+	closed bool
+	under  sync.WaitGroup // those who wait for an end
+}
+
+// start starts a process; ended is told, once, when nothing of it is left.
+func (ps *processes) start(agent string, c supervise.Command, ended func(how, said string)) (*supervise.Process, error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.closed {
+		return nil, protocol.ErrStopping
+	}
+	p, err := supervise.Start(c)
+	if err != nil {
+		return nil, err
+	}
+	if ps.all == nil {
+		ps.all = map[string]*supervise.Process{}
+	}
+	ps.all[agent] = p
+	ps.under.Go(func() {
+		how, said := p.Failure()
+		ps.mu.Lock()
+		delete(ps.all, agent)
+		ps.mu.Unlock()
+		ended(how, said)
+	})
+	return p, nil
+}
+
+// over says whether all processes are being ended because the hub ends.
+func (ps *processes) over() bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.closed
+}
+
+// end ends the processes of agents, those that have one, all at once, and returns when that is done.
+func (ps *processes) end(agents []string) {
+	var found []*supervise.Process
+	ps.mu.Lock()
+	for _, id := range agents {
+		if p := ps.all[id]; p != nil {
+			found = append(found, p)
+		}
+	}
+	ps.mu.Unlock()
+	kill(found)
+}
+
+func kill(list []*supervise.Process) {
+	var under sync.WaitGroup
+	for _, p := range list {
+		under.Go(p.Kill)
+	}
+	under.Wait()
+}
+
+// close ends all processes and starts none any more.
+func (ps *processes) close() {
+	ps.mu.Lock()
+	ps.closed = true
+	var found []*supervise.Process
+	for _, p := range ps.all {
+		found = append(found, p)
+	}
+	ps.mu.Unlock()
+	kill(found)
+	ps.under.Wait()
+}

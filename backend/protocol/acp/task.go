@@ -1,0 +1,212 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/inbox"
+	"deskbell/backend/mailbox"
+	"deskbell/backend/wire"
+)
+
+// maxID bounds a correlation and the names of tools and keys, in bytes.
+const maxID = 500
+
+// correlation is the one that a request names; one is made where it names none.
+func (q *request) correlation() (id string, given bool, err error) {
+	id = q.text("correlationId")
+	if len(id) > maxID {
+		return "", false, faultf(invalidParams, "correlationId is longer than %d bytes", maxID).at("/params/correlationId")
+	}
+	if id == "" {
+		return "cor_" + inbox.RandomName(), false, nil
+	}
+	return id, true, nil
+}
+
+// submitTask answers task.submit: work for another agent, or for the person.
+func (b *Binding) submitTask(ctx context.Context, q *request) (outcome, error) {
+	correlation, given, err := q.correlation()
+	if err != nil {
+		return outcome{}, err
+	}
+	key := correlation
+	if !given {
+		key = ""
+	}
+	var result []byte
+	err = b.do(ctx, func(t *turn) error {
+		from, err := t.itself(q.who)
+		if err != nil {
+			return err
+		}
+		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
+			status, item, err := t.submitTask(q, from, correlation)
+			return []wire.Member{str("correlationId", correlation), str("status", status), str("messageId", item)}, err
+		})
+		return err
+	})
+	return outcome{result: result}, err
+}
+
+// The words for how far something got.
+const (
+	queued    = "queued"
+	delivered = "delivered"
+)
+
+func sent(live bool) string {
+	if live {
+		return delivered
+	}
+	return queued
+}
+
+func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (status, item string, err error) {
+	w := crew.Work{Kind: crew.Task, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
+	if t.b.person(q.text("agentId")) {
+		if w, err = t.askPerson(q, from, w, q.taskForPerson()); err != nil {
+			return "", "", err
+		}
+		return delivered, w.Item, nil
+	}
+	to, err := t.addressee(from, q.text("agentId"), "/params/agentId")
+	if err != nil {
+		return "", "", err
+	}
+	if open, err := t.WorkFor(crew.Task, to.ID, correlation); err == nil && open.Open {
+		return "", "", faultf(conflict, "this agent has an open task of that correlation").at("/params/correlationId")
+	} else if err != nil && !errors.Is(err, crew.ErrNoWork) {
+		return "", "", err
+	}
+	it := t.between(q, from, to, correlation)
+	it.Kind, it.State = inbox.Task, inbox.Open
+	it.Title = firstLine(q.text("prompt"), "A task for "+to.ID)
+	it.Content.Action = &inbox.ActionRequest{Instructions: clip(q.text("prompt"), maxBodyText)}
+	it.Content.Context = data(q.value("context"))
+	if it, err = t.insert(it, from.Peer); err != nil {
+		return "", "", err
+	}
+	w.Addressee, w.Item = to.ID, it.ID
+	if _, err := t.PutWork(w); err != nil {
+		return "", "", err
+	}
+	params := append(pick(q.params, "agentId", "prompt", "context"), str("correlationId", correlation), str("from", from.ID))
+	live, err := t.queue(to, from.ID, "task.submit", it.ID, note("task.submit", params...))
+	return sent(live), it.ID, err
+}
+
+// between is an item about what one agent says to another: it is there to be read.
+func (t *turn) between(q *request, from, to crew.Agent, correlation string) inbox.Item {
+	return inbox.Item{
+		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Notice, State: inbox.Queued, Agent: from.Peer, ReceivedAt: t.now, ChangedAt: t.now, Original: q.raw,
+		Mailbox: &inbox.Mailbox{State: inbox.MailboxState(mailbox.Queued)},
+		Content: inbox.Content{To: mailbox.Address(to.Peer, ""), ToAgent: to.Peer, RunID: clip(correlation, 200), Runtime: clip(from.Role, 100)},
+	}
+}
+
+// task returns the task that the caller's agent works at.
+func (t *turn) task(q *request) (crew.Work, error) {
+	a, err := t.acting(q.who, q.text("agentId"), "/params/agentId")
+	if err != nil {
+		return crew.Work{}, err
+	}
+	w, err := t.WorkFor(crew.Task, a.ID, q.text("correlationId"))
+	switch {
+	case errors.Is(err, crew.ErrNoWork):
+		return w, faultf(invalidParams, "this agent has no task of that correlation").at("/params/correlationId")
+	case err == nil && !w.Open:
+		return w, faultf(finished, "this task has ended").at("/params/correlationId")
+	}
+	return w, err
+}
+
+// maxChunk bounds what is kept of one word about progress, in bytes. All of it is forwarded.
+const maxChunk = 2000
+
+// taskProgress answers task.progress: it stands in the task's timeline, moves its bar, and goes on to the submitter.
+func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error) {
+	err := b.do(ctx, func(t *turn) error {
+		w, err := t.task(q)
+		if err != nil {
+			return err
+		}
+		if err := t.progress(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
+			return err
+		}
+		return t.forward(w, "", "task.progress", note("task.progress", pick(q.params, "agentId", "correlationId", "chunk", "progress")...))
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return done(truth("accepted", true))
+}
+
+// progress writes down how far a task is. part nil: as far as it was.
+func (t *turn) progress(w crew.Work, part []byte, chunk string) error {
+	it, err := t.Item(w.Item)
+	if errors.Is(err, inbox.ErrNotFound) || (err == nil && it.Terminal()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before, now := it, inbox.Progress{Note: chunk, At: t.now}
+	if before.Progress != nil {
+		now.Part = before.Progress.Part
+	}
+	says := oneLine(chunk)
+	if part != nil {
+		v, err := wire.Value(part)
+		if err != nil {
+			return err
+		}
+		switch n := v.(type) {
+		case float64:
+			now.Part = n
+		case int64:
+			now.Part = float64(n)
+		}
+		says = strings.TrimSuffix(fmt.Sprintf("%.0f %%: %s", now.Part*100, says), ": ")
+	}
+	it.Progress, it.ChangedAt = &now, t.now
+	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: "agent:" + it.Content.ToAgent, Action: "progress", Note: says}}, nil)
+}
+
+// taskResult answers task.result: the task ends, and its submitter has the output. The first result wins.
+func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
+	err := b.do(ctx, func(t *turn) error {
+		w, err := t.task(q)
+		if err != nil {
+			return err
+		}
+		n := note("task.result", pick(q.params, "agentId", "correlationId", "output", "metrics")...)
+		if err := t.CloseWork(w.N); err != nil {
+			return err
+		}
+		it, err := t.Item(w.Item)
+		if err == nil {
+			d := inbox.Decision{Verb: inbox.Complete, Comment: clip(shown(q.value("output")), inbox.MaxNote)}
+			err = t.end(w.Item, d, inbox.Actor{Kind: inbox.Agent, ID: it.Content.ToAgent}, n)
+		}
+		if err != nil && !errors.Is(err, inbox.ErrNotFound) {
+			return err
+		}
+		return t.forward(w, w.Item, "task.result", n)
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return done(truth("accepted", true))
+}
+
+// shown is a JSON value as text: a text as it is.
+func shown(raw []byte) string {
+	if text, ok := wire.String(raw); ok {
+		return text
+	}
+	return string(raw)
+}

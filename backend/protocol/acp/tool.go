@@ -1,0 +1,198 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/gate"
+	"deskbell/backend/inbox"
+	"deskbell/backend/settings"
+	"deskbell/backend/wire"
+)
+
+// gated is the status of a call that the person must let through first; refusedByRule is that of one that a rule did not.
+const (
+	gated  = "gated"
+	denied = "denied"
+)
+
+// invokeTool answers tool.invoke: another agent, or the person, is to use a tool.
+func (b *Binding) invokeTool(ctx context.Context, q *request) (outcome, error) {
+	correlation, given, err := q.correlation()
+	if err != nil {
+		return outcome{}, err
+	}
+	if tool := q.text("tool"); tool == "" || len(tool) > maxID {
+		return outcome{}, faultf(invalidParams, "tool must have 1 to %d bytes", maxID).at("/params/tool")
+	}
+	key := correlation
+	if !given {
+		key = ""
+	}
+	ask := invocation{q: q, correlation: correlation}
+	if err := b.judge(ctx, &ask); err != nil {
+		return outcome{}, err
+	}
+	var result []byte
+	err = b.do(ctx, func(t *turn) error {
+		from, err := t.itself(q.who)
+		if err != nil {
+			return err
+		}
+		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
+			status, item, err := t.invokeTool(&ask, from)
+			m := []wire.Member{str("status", status), str("correlationId", correlation)}
+			if item != "" {
+				m = append(m, str("messageId", item))
+			}
+			return m, err
+		})
+		return err
+	})
+	return outcome{result: result}, err
+}
+
+// invocation is a use of a tool on its way.
+type invocation struct {
+	q           *request
+	correlation string
+	subject     gate.Subject // of one by another agent
+	ruling      gate.Ruling
+	asks        bool // the person is asked
+}
+
+// judge looks at what the operator's rules say of a call to another agent, and where none says anything, at the gate.
+func (b *Binding) judge(ctx context.Context, ask *invocation) error {
+	q := ask.q
+	if b.person(q.text("agentId")) {
+		return nil
+	}
+	from, err := b.Crew.Agent(ctx, q.who.self)
+	if err != nil {
+		return err
+	}
+	to, err := b.Crew.Agent(ctx, q.text("agentId"))
+	if err != nil && !errors.Is(err, crew.ErrUnknownAgent) { // which is said later, with everything else about it
+		return err
+	}
+	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
+		Tool: q.text("tool"), Arguments: q.value("input"), Platform: clip(to.Role, 100), Session: from.ID, Request: "inv_" + inbox.RandomName()}}
+	ask.ruling = b.Gate.Judge(ask.subject)
+	ask.asks = ask.ruling.Verdict == gate.Ask && (ask.ruling.Rule.ID != "" || gateHolds(b.Settings.Get().Gate(), q.text("tool")))
+	return nil
+}
+
+// gateHolds says whether the person is asked about a tool that no rule says anything of.
+func gateHolds(g settings.Gate, tool string) bool {
+	return slices.ContainsFunc(g, func(pattern string) bool {
+		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.Fits(pattern, tool))
+	})
+}
+
+func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string, err error) {
+	q := ask.q
+	w := crew.Work{Kind: crew.Tool, Correlation: ask.correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, Tool: q.text("tool"), At: t.now}
+	if t.b.person(q.text("agentId")) {
+		if w, err = t.askPerson(q, from, w, q.toolForPerson()); err != nil {
+			return "", "", err
+		}
+		return delivered, w.Item, nil
+	}
+	to, err := t.addressee(from, q.text("agentId"), "/params/agentId")
+	if err != nil {
+		return "", "", err
+	}
+	w.Addressee = to.ID
+	if ask.asks {
+		return t.askLeave(ask, from, to, w)
+	}
+	if ask.ruling.Verdict != gate.Ask { // a rule decided
+		ruled := gate.Ruled(ask.subject, ask.ruling, t.now)
+		t.after = append(t.after, func(ctx context.Context) { t.b.keep(ctx, ruled) })
+	}
+	if ask.ruling.Verdict == gate.Deny {
+		text := "denied by a rule of the operator"
+		if ask.ruling.Rule.Reason != "" {
+			text += ": " + ask.ruling.Rule.Reason
+		}
+		if w, err = t.PutWork(w); err == nil {
+			err = t.CloseWork(w.N)
+		}
+		if err != nil {
+			return "", "", err
+		}
+		method, n := failure(w, text)
+		return denied, "", t.forward(w, "", method, n)
+	}
+	it := t.between(q, from, to, ask.correlation)
+	it.Title = toolTitle(w.Tool, q.value("input"))
+	it.Content.Context = data(q.value("input"))
+	if it, err = t.insert(it, from.Peer); err != nil {
+		return "", "", err
+	}
+	if _, err := t.PutWork(w); err != nil {
+		return "", "", err
+	}
+	live, err := t.queue(to, from.ID, "tool.invoke", it.ID, invoke(q.params, ask.correlation, from.ID))
+	return sent(live), it.ID, err
+}
+
+// invoke is a use of a tool as its agent gets it.
+func invoke(params []byte, correlation, from string) []byte {
+	return note("tool.invoke", append(pick(params, "agentId", "tool", "input"), str("correlationId", correlation), str("from", from))...)
+}
+
+// toolResult answers tool.result: the invoker has the output. Without a correlation it is that of the oldest use of the tool
+// that waits.
+func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
+	err := b.do(ctx, func(t *turn) error {
+		a, err := t.acting(q.who, q.text("agentId"), "/params/agentId")
+		if err != nil {
+			return err
+		}
+		correlation, pointer := member(q.value("output"), "_correlationId"), "/params/output/_correlationId"
+		if correlation == "" {
+			correlation, pointer = q.text("correlationId"), "/params/correlationId"
+		}
+		var w crew.Work
+		if correlation != "" {
+			if w, err = t.WorkFor(crew.Tool, a.ID, correlation); err == nil && (w.Tool != q.text("tool") || w.Gated) {
+				err = crew.ErrNoWork
+			}
+		} else {
+			pointer = "/params/tool"
+			w, err = t.OldestTool(a.ID, q.text("tool"))
+		}
+		switch {
+		case errors.Is(err, crew.ErrNoWork):
+			return faultf(invalidParams, "nobody waits for this tool of this agent").at(pointer)
+		case err != nil:
+			return err
+		case !w.Open:
+			return faultf(finished, "this use of the tool has its result").at(pointer)
+		}
+		if err := t.CloseWork(w.N); err != nil {
+			return err
+		}
+		m := append(pick(q.params, "agentId", "tool", "output", "error"), str("correlationId", w.Correlation))
+		return t.forward(w, "", "tool.result", note("tool.result", m...))
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return done(truth("accepted", true))
+}
+
+// keep stores a judgement. One that was stored before stays.
+func (b *Binding) keep(ctx context.Context, j gate.Judgement) {
+	if err := b.Gate.Record(ctx, j); err != nil && !errors.Is(err, gate.ErrJudged) {
+		b.Log.Error("a judgement could not be stored", "protocol", Name, "err", err)
+	}
+}
+
+// record stores how a call was judged, by what became of its item.
+func (b *Binding) record(ctx context.Context, it inbox.Item) {
+	b.keep(ctx, gate.Decided(gate.Subject{Protocol: Name, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}, it))
+}

@@ -1,0 +1,158 @@
+package acp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/inbox"
+	"deskbell/backend/signing"
+	"deskbell/backend/wire"
+)
+
+// turn is one transaction of the binding, with what must be told after it.
+type turn struct {
+	crew.Tx
+	b       *Binding
+	now     time.Time
+	changes []inbox.Change
+	rung    map[string]bool // principals for whom something was queued
+	due     bool
+	fleet   bool
+	after   []func(ctx context.Context) // what else follows the commit
+}
+
+// do runs fn in one transaction and tells afterwards.
+func (b *Binding) do(ctx context.Context, fn func(t *turn) error) error {
+	if err := b.Inbox.Settle(ctx); err != nil {
+		return err
+	}
+	var t *turn
+	err := b.Crew.Do(ctx, func(tx crew.Tx) error {
+		t = &turn{Tx: tx, b: b, now: b.now(), rung: map[string]bool{}}
+		return fn(t)
+	})
+	if err != nil {
+		return err
+	}
+	for _, ch := range t.changes {
+		b.Inbox.Tell(ch)
+	}
+	if t.due {
+		b.Inbox.OnDue()
+	}
+	if t.fleet {
+		b.OnChange()
+	}
+	for principal := range t.rung {
+		b.links.ring(principal)
+	}
+	for _, f := range t.after {
+		f(context.WithoutCancel(ctx))
+	}
+	return nil
+}
+
+// queue puts a note on its way to an agent and says whether it goes out at once.
+func (t *turn) queue(to crew.Agent, sender, method, item string, note []byte) (live bool, err error) {
+	id := "dlv_" + inbox.RandomName()
+	t.rung[to.Principal] = true
+	return t.b.links.reach(to), t.Queue(crew.Delivery{
+		ID: id, Principal: to.Principal, Agent: to.ID, Sender: sender, Method: method, Item: item, At: t.now, Message: withID(note, id)})
+}
+
+// forward puts something about work on its way to who submitted it. One that is gone is not told. item is what it answers;
+// empty: nothing, it only tells.
+func (t *turn) forward(w crew.Work, item, method string, note []byte) error {
+	to, err := t.CrewAgent(w.Submitter)
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		return nil
+	}
+	if err == nil {
+		_, err = t.queue(to, w.Addressee, method, item, note)
+	}
+	return err
+}
+
+// insert stores a new item.
+func (t *turn) insert(it inbox.Item, actor string) (inbox.Item, error) {
+	it.ForOperator = it.Content.PersonOnly
+	it, _, _, err := t.Insert(inbox.New{Item: it, Entry: inbox.Entry{At: t.now, Actor: "agent:" + actor, Action: "submitted"}, MaxOpen: t.b.depth()})
+	if err == nil {
+		t.changes = append(t.changes, inbox.Change{Item: it})
+		t.due = t.due || !it.ExpiresAt.IsZero()
+	}
+	return it, err
+}
+
+// put writes a change of an item, with its reply where it ends it.
+func (t *turn) put(before inbox.Item, ch inbox.Change, reply []byte) error {
+	ch, err := t.b.Inbox.WithReply(before, ch)
+	if err != nil {
+		return err
+	}
+	if reply != nil {
+		ch.Item.Response = reply
+	}
+	if ch.Item, err = t.PutItem(before, ch); err == nil {
+		t.changes = append(t.changes, ch)
+	}
+	return err
+}
+
+// end ends the open item of work that is over. reply is what its submitter is told. One that has ended, or that is kept
+// no more, is left alone.
+func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byte) error {
+	it, err := t.Item(item)
+	if errors.Is(err, inbox.ErrNotFound) || (err == nil && it.Terminal()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ch, err := it.Apply(d, actor, inbox.NewOutcomeID(), t.now)
+	if err != nil {
+		return err
+	}
+	if m := ch.Item.Mailbox; m != nil && d.Verb == inbox.Undeliver {
+		bounced := *m
+		bounced.Prior, bounced.State = bounced.State, inbox.MailboxState(inbox.Bounced)
+		ch.Item.Mailbox = &bounced
+	}
+	if ch.Item.Content.Call != nil {
+		ended := ch.Item
+		t.after = append(t.after, func(ctx context.Context) { t.b.record(ctx, ended) })
+	}
+	return t.put(it, ch, reply)
+}
+
+// once does a request that names a correlation, or returns the answer that it had the first time. It is known by who
+// spoke: a principal's agents talk to each other under one correlation.
+func (t *turn) once(q *request, from, correlation string, fn func() ([]wire.Member, error)) ([]byte, error) {
+	if correlation == "" {
+		m, err := fn()
+		return wire.Compose(m), err
+	}
+	canonical, err := signing.Canonical(q.params)
+	if err != nil {
+		return nil, faultf(invalidParams, "the params cannot be compared: %s", err).at("/params")
+	}
+	digest := sha256.Sum256(canonical)
+	key := from + "\x00" + correlation
+	switch first, err := t.Answered(q.who.principal, q.method, key); {
+	case err == nil && string(first.Digest) == string(digest[:]):
+		return first.Result, nil
+	case err == nil:
+		return nil, faultf(conflict, "this correlation was used with other content").at("/params/correlationId")
+	case !errors.Is(err, crew.ErrUnseen):
+		return nil, err
+	}
+	m, err := fn()
+	if err != nil {
+		return nil, err
+	}
+	result := wire.Compose(m)
+	return result, t.PutAnswered(q.who.principal, q.method, key, crew.Answered{Digest: digest[:], Result: result}, t.now)
+}

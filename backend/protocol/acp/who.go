@@ -1,0 +1,158 @@
+package acp
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"deskbell/backend/crew"
+	"deskbell/backend/fleet"
+	"deskbell/backend/protocol"
+)
+
+// Who is a caller as its credential proves it: a principal with all its agents, one agent that runs as a process, or the
+// operator.
+type Who struct {
+	principal string
+	self      string // the agent that the caller is itself
+	process   bool   // it speaks for itself and the agents below it, not for all of the principal's
+	operator  bool
+	link      *link // the socket that the caller speaks on; nil: none
+}
+
+// Enter finds out who calls, and enrols a principal that calls for the first time.
+// Errors: what the caller is told with an HTTP status.
+func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
+	switch {
+	case c.Operator:
+		return Who{operator: true}, nil
+	case c.Agent.Protocol == Name: // on loan, to a process
+		a, err := b.Crew.AgentOfPeer(ctx, c.Agent.ID)
+		if err != nil {
+			return Who{}, err
+		}
+		b.Fleet.Seen(a.Peer)
+		return Who{principal: a.Principal, self: a.ID, process: true}, nil
+	}
+	who := Who{principal: c.Agent.ID, self: c.Agent.ID}
+	peer := fleet.PeerID(Name, who.self)
+	if _, err := b.Fleet.Peer(ctx, peer, Name); err != nil {
+		return who, err
+	}
+	a, err := b.Crew.Agent(ctx, who.self)
+	switch {
+	case errors.Is(err, crew.ErrUnknownAgent):
+		a = crew.Agent{ID: who.self, Peer: peer, Principal: who.principal, Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: b.now()}
+		return who, b.do(ctx, func(t *turn) error { return t.PutCrewAgent(a) })
+	case err != nil, a.Principal != who.principal, a.State == crew.Running:
+		return who, err
+	}
+	// It killed itself and goes on: unless the operator stopped it, what it is itself runs again.
+	return who, b.do(ctx, func(t *turn) error {
+		for _, id := range []string{a.Peer, a.Principal} {
+			if is, err := t.Stopped(id); err != nil || is {
+				return err
+			}
+		}
+		a.State, a.Reason = crew.Running, ""
+		return t.PutCrewAgent(a)
+	})
+}
+
+// acting returns an agent in whose name the caller may act. Errors: a fault, alike for whoever is not the caller's.
+func (t *turn) acting(w Who, id, pointer string) (crew.Agent, error) {
+	a, err := t.own(w, id, pointer)
+	switch {
+	case err != nil:
+		return a, err
+	case a.State != crew.Running:
+		return a, faultf(notAuthorized, "this agent was stopped").at(pointer)
+	}
+	return a, t.allowed(a, pointer)
+}
+
+// own returns an agent of the caller's, whether or not it runs.
+func (t *turn) own(w Who, id, pointer string) (crew.Agent, error) {
+	foreign := faultf(notAuthorized, "this is none of the caller's agents").at(pointer)
+	a, err := t.CrewAgent(id)
+	switch {
+	case errors.Is(err, crew.ErrUnknownAgent):
+		return a, foreign
+	case err != nil, w.operator:
+		return a, err
+	case a.Principal != w.principal:
+		return a, foreign
+	case w.process && id != w.self:
+		all, err := t.CrewOf(w.principal)
+		if err != nil {
+			return a, err
+		}
+		if !slices.Contains(crew.Below(all, w.self), id) {
+			return a, foreign
+		}
+	}
+	return a, nil
+}
+
+// allowed says whether the operator lets an agent, and the principal above it, go on.
+func (t *turn) allowed(a crew.Agent, pointer string) error {
+	for _, peer := range []string{a.Peer, fleet.PeerID(Name, a.Principal), a.Principal} {
+		known, err := t.Agent(peer)
+		if err != nil {
+			return err
+		}
+		stopped, err := t.Stopped(peer)
+		if err != nil {
+			return err
+		}
+		if stopped || !known.RevokedAt.IsZero() {
+			return faultf(notAuthorized, "the operator stopped this agent").at(pointer)
+		}
+	}
+	return nil
+}
+
+// itself is the agent that the caller is: the one that submits tasks and uses tools.
+func (t *turn) itself(w Who) (crew.Agent, error) { return t.acting(w, w.self, "") }
+
+// addressee returns an agent that from may write to. One that is gone, was never there, or does not take messages of its
+// sender looks the same.
+func (t *turn) addressee(from crew.Agent, id, pointer string) (crew.Agent, error) {
+	unknown := faultf(agentNotFound, "there is no such agent").at(pointer)
+	a, err := t.CrewAgent(id)
+	if errors.Is(err, crew.ErrUnknownAgent) || (err == nil && a.State != crew.Running) {
+		return a, unknown
+	}
+	if err != nil || a.Principal == from.Principal {
+		return a, err
+	}
+	takes, err := t.takes(a, from)
+	if err == nil && !takes {
+		err = unknown
+	}
+	return a, err
+}
+
+// takes says whether an agent of another principal takes messages of from: neither of the two that answer for it is
+// revoked, nor keeps a list of senders that from is not on.
+func (t *turn) takes(a, from crew.Agent) (bool, error) {
+	for _, id := range []string{a.Peer, a.Principal} {
+		known, err := t.Agent(id)
+		if errors.Is(err, fleet.ErrUnknownAgent) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		senders := known.Policy.AllowedSenders
+		if !known.RevokedAt.IsZero() || (senders != nil && !slices.Contains(*senders, from.Peer) && !slices.Contains(*senders, from.Principal)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// person says whether an address is the person's.
+func (b *Binding) person(address string) bool {
+	return address == crew.Person || address == b.Operator().String()
+}

@@ -1,0 +1,180 @@
+package supervise
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// starter makes this binary a program that starts a command and waits to be killed.
+const starter = "DESKBELL_TEST_STARTER"
+
+func TestMain(m *testing.M) {
+	Main()
+	if script := os.Getenv(starter); script != "" {
+		p, err := Start(Command{Argv: []string{"/bin/sh", "-c", script}, Env: os.Environ()})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		<-p.Done()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// stubborn is a script of a family that does not want to die: one that is deaf to SIGTERM, one that leaves the group and
+// is orphaned, and one in the background. Each writes its id.
+func stubborn(dir string) string {
+	return fmt.Sprintf(`cd %s
+sh -c 'trap "" TERM; echo $$ >deaf; while :; do sleep 1; done' &
+setsid sh -c 'trap "" TERM; (sh -c "echo \$\$ >orphan; exec sleep 1000" &); echo $$ >left; exec sleep 1000' &
+sh -c 'echo $$ >background; exec sleep 1000' &
+echo $$ >main
+while :; do sleep 1; done`, dir)
+}
+
+// family waits until all of them run, and returns their ids.
+func family(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	pids := map[string]int{}
+	until(t, "the family runs", func() bool {
+		for _, name := range []string{"deaf", "orphan", "left", "background", "main"} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				return false
+			}
+			var pid int
+			if _, err := fmt.Sscan(string(text), &pid); err != nil {
+				return false
+			}
+			pids[name] = pid
+		}
+		return true
+	})
+	return pids
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(30 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("not in 30 s: %s", what)
+		}
+	}
+}
+
+// runs says whether a process is there and not a zombie.
+func runs(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.HasPrefix(string(text)[strings.LastIndexByte(string(text), ')')+2:], "Z")
+}
+
+func TestKillLeavesNobody(t *testing.T) {
+	dir := t.TempDir()
+	p, err := Start(Command{Argv: []string{"/bin/sh", "-c", stubborn(dir)}, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := family(t, dir)
+	p.Kill()
+	for name, pid := range pids {
+		if runs(pid) {
+			t.Errorf("%s (%d) still runs", name, pid)
+		}
+	}
+	if how, _ := p.Failure(); how == "" {
+		t.Error("a command that was killed is said to have ended well")
+	}
+	p.Kill() // again is nothing
+}
+
+func TestKilledStarterLeavesNobody(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), starter+"="+stubborn(dir))
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := family(t, dir)
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for name, pid := range pids {
+		until(t, name+" is gone", func() bool { return !runs(pid) })
+	}
+}
+
+func TestKilledSupervisorLeavesNoGroup(t *testing.T) {
+	dir := t.TempDir()
+	p, err := Start(Command{Argv: []string{"/bin/sh", "-c", `cd ` + dir + `; sh -c 'echo $$ >child; exec sleep 1000' & echo $$ >main; wait`}, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids := map[string]int{}
+	until(t, "both run", func() bool {
+		for _, name := range []string{"main", "child"} {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			var pid int
+			if err != nil {
+				return false
+			}
+			if _, err := fmt.Sscan(string(text), &pid); err != nil {
+				return false
+			}
+			pids[name] = pid
+		}
+		return true
+	})
+	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	for name, pid := range pids {
+		until(t, name+" is gone", func() bool { return !runs(pid) })
+	}
+}
+
+func TestHowItEnded(t *testing.T) {
+	for script, want := range map[string]string{"exit 0": "", "echo sorry >&2; exit 3": "exit status 3|sorry\n", "kill -9 $$": "exit status 137|"} {
+		p, err := Start(Command{Argv: []string{"/bin/sh", "-c", script}, Env: os.Environ()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		how, said := p.Failure()
+		if got := strings.TrimSuffix(how+"|"+said, "|"); got != strings.TrimSuffix(want, "|") {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+	}
+	p, err := Start(Command{Argv: []string{"/nowhere/at/all"}, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if how, said := p.Failure(); how != "exit status 127" || !strings.Contains(said, "/nowhere/at/all") {
+		t.Errorf("%q %q", how, said)
+	}
+}
+
+// The command's environment is what it was given, and it does not know that it is supervised.
+func TestEnvironment(t *testing.T) {
+	p, err := Start(Command{Argv: []string{"/bin/sh", "-c", `env >&2; exit 1`}, Env: []string{"A=b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, said := p.Failure()
+	if !strings.Contains(said, "A=b\n") || strings.Contains(said, marker) || strings.Contains(said, "HOME=") {
+		t.Errorf("environment: %q", said)
+	}
+}
