@@ -21,6 +21,7 @@ var mayImport = map[string][]string{
 	"backend/config":    {},
 	"backend/secrets":   {},
 	"backend/socket":    {},
+	"backend/pirpc":     {},
 	"backend/signing":   {"backend/wire"},
 	"schemas":           {"backend/wire"},
 	"frontend":          {},
@@ -55,6 +56,7 @@ var mayNotImport = map[string][]string{
 	"backend/signing":  {"net", "net/http", "database/sql", "os", "io/fs"},
 	"backend/render":   {"net", "net/http", "database/sql", "os", "io/fs"},
 	"backend/wire":     {"net", "net/http", "database/sql", "os", "io/fs"},
+	"backend/pirpc":    {"net", "net/http", "database/sql", "os", "io/fs"},
 	"store":            {"net/http"},
 	"schemas":          {"net/http"},
 }
