@@ -27,6 +27,7 @@ import (
 	"deskbell/backend/protocol"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
+	"deskbell/backend/protocol/pi"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
 	"deskbell/backend/settings"
@@ -51,6 +52,7 @@ type Hub struct {
 	guardian *guardian.Guardian
 	ma2h     *ma2h.Binding
 	acs      *acs.Binding
+	pi       *pi.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -149,13 +151,16 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	if h.acs, err = h.newACS(set); err != nil {
 		return err
 	}
+	if h.pi, err = h.newPi(); err != nil {
+		return err
+	}
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h, h.acs}
+	bindings := []protocol.Binding{h.ma2h, h.acs, h.pi}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
 		Secrets: h.secrets, Practice: h.practice,
-		Export: ma2h.Export, OnStop: h.acs.Stop, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Export: ma2h.Export, Transcripts: h.store.Transcripts(), Pi: piDesk{h.pi}, OnStop: h.stopPeer, Momentary: isPi, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
@@ -185,7 +190,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
 	// is taken for an old one. One that cannot be ended keeps nobody from the others.
-	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx)); err != nil {
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx), h.endTranscripts(ctx)); err != nil {
 		h.log.Error("requests of an earlier start", "err", err)
 	}
 	return nil
@@ -257,7 +262,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "pi": h.pi.Run, "transcripts": h.forgetTranscripts, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

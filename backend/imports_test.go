@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"backend/gate":       {"backend/inbox", "backend/fleet", "backend/signing", "backend/wire"},
 	"backend/guardian":   {"backend/gate", "backend/signing", "backend/wire"},
 	"store":              {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/transcript"},
-	"backend/protocol":   {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/wire"},
+	"backend/protocol":   {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/transcript", "backend/wire"},
 	"backend/server":     {"backend/inbox", "backend/fleet", "backend/protocol"},
 	"backend/desk":       {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/gate", "backend/guardian", "backend/settings", "backend/render", "backend/transcript", "backend/pirpc", "backend/wire"},
 	"backend/protocol/":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/protocol", "backend/settings", "backend/signing", "backend/wire", "backend/delivery", "backend/socket", "backend/transcript", "backend/pirpc", "backend/piproc", "schemas"},

@@ -25,7 +25,8 @@ const (
 const (
 	maxAskText = 64 << 10
 	maxOptions = 500
-	maxAsks    = 64 // open at once; more are cancelled
+	maxAsks    = 64      // open at once; more are cancelled
+	maxAsk     = 1 << 20 // of the whole request; a larger one is cancelled
 )
 
 // margin is how long before pi's own clock a dialog is closed here: the hub answers, and never the clock.
@@ -55,8 +56,28 @@ type Ask struct {
 	Call string
 	Tool *Tool // a copy of it
 
+	// Raw is the request as it came.
+	Raw json.RawMessage
+
 	rawID json.RawMessage
 }
+
+// ReadAsk reads a dialog's request; false when it is none that wants an answer.
+func ReadAsk(raw []byte, at time.Time) (Ask, bool) {
+	f := object(raw)
+	if f.text("type") != "extension_ui_request" || shown[snake(f.text("method"))] {
+		return Ask{}, false
+	}
+	a, ok := readAsk(f, at)
+	a.Raw = raw
+	return a, ok
+}
+
+// shown are the methods that want no answer.
+var shown = map[string]bool{"notify": true, "set_status": true, "set_widget": true, "set_title": true, "set_editor_text": true}
+
+// Encode is the record that answers a dialog. ErrNotFit.
+func (a Answer) Encode(ask Ask) ([]byte, error) { return a.encode(ask, false) }
 
 // Answer is what a dialog is answered with. The zero value dismisses it.
 type Answer struct {
@@ -76,6 +97,7 @@ const (
 	WhyReplaced Why = "the session was replaced by another"
 	WhyExited   Why = "the agent's process has ended"
 	WhyStopped  Why = "stopped by the person"
+	WhyLarge    Why = "the question is too large"
 	WhyMany     Why = "too many questions are open at once"
 )
 

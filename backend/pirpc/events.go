@@ -30,7 +30,7 @@ func (s *Session) take(line []byte) {
 	case kind == "response" || kind == "" && f.has("success"):
 		s.response(f)
 	case kind == "extension_ui_request":
-		s.dialog(f)
+		s.dialog(f, line)
 	case kind == "":
 		s.unknown("record without a type", line)
 	default:
@@ -272,7 +272,7 @@ func (s *Session) retries(ended bool, f fields) {
 }
 
 // dialog applies a request of an extension: one that wants an answer, or something to show.
-func (s *Session) dialog(f fields) {
+func (s *Session) dialog(f fields, line []byte) {
 	switch snake(f.text("method")) {
 	case "notify":
 		level := f.text("notifyType", "notify_type")
@@ -294,25 +294,28 @@ func (s *Session) dialog(f fields) {
 	case "set_editor_text":
 		s.Info.Prefill = clip(f.text("text"), maxText)
 	default:
-		s.ask(f)
+		s.ask(f, line)
 		return
 	}
 	s.fx.Changed = true
 }
 
-func (s *Session) ask(f fields) {
-	a, wanted := readAsk(f, s.now)
+func (s *Session) ask(f fields, line []byte) {
+	a, wanted := ReadAsk(line, s.now)
 	if !wanted || slices.ContainsFunc(s.asks, func(had Ask) bool { return had.ID == a.ID }) {
-		raw, _ := json.Marshal(f) // it was read from JSON
-		s.unknown("extension request "+f.text("method"), raw)
+		s.unknown("extension request "+f.text("method"), line)
 		return
 	}
 	if n := len(s.tools); n > 0 {
 		t := *s.tools[n-1].Tool
 		a.Call, a.Tool = t.Call, &t
 	}
-	if len(s.asks) >= maxAsks {
-		s.fx.Ended = append(s.fx.Ended, EndedAsk{a, WhyMany})
+	if large := len(line) > maxAsk; large || len(s.asks) >= maxAsks {
+		why := WhyMany
+		if large {
+			why = WhyLarge
+		}
+		s.notice("warning", "question refused", string(why))
 		s.cancel(a)
 		return
 	}

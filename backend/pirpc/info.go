@@ -1,5 +1,7 @@
 package pirpc
 
+import "slices"
+
 // The bounds of what extensions may keep on the page.
 const (
 	maxKeys        = 50
@@ -15,6 +17,7 @@ type Info struct {
 	Name        string `json:"name"`  // as the person named it
 	Title       string `json:"title"` // as an extension did
 	FirstPrompt string `json:"first_prompt"`
+	LastPrompt  string `json:"-"`
 
 	Model          Model  `json:"model"`
 	Thinking       string `json:"thinking"`
@@ -35,6 +38,13 @@ type Info struct {
 	Commands []SlashCommand `json:"commands"`
 	Models   []Model        `json:"models"`
 	Levels   []string       `json:"levels"`
+}
+
+// Clone is a copy that nothing changes any more.
+func (i Info) Clone() Info {
+	i.Steering, i.FollowUp, i.Statuses, i.Widgets = slices.Clone(i.Steering), slices.Clone(i.FollowUp), slices.Clone(i.Statuses), slices.Clone(i.Widgets)
+	i.Commands, i.Models, i.Levels = slices.Clone(i.Commands), slices.Clone(i.Models), slices.Clone(i.Levels)
+	return i
 }
 
 // Model is one that pi can use.

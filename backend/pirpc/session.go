@@ -137,6 +137,16 @@ func (s *Session) TooLarge(e *TooLargeError, now time.Time) Effects {
 	return s.end(s.State())
 }
 
+// Note puts a line of the caller's own into the transcript.
+func (s *Session) Note(level, text string, now time.Time) Effects {
+	s.begin(now)
+	s.notice(level, "", text)
+	return s.end(s.State())
+}
+
+// Ready says whether pi has come up.
+func (s *Session) Ready() bool { return s.ready }
+
 // Next is when time alone will change something; zero: never.
 func (s *Session) Next() time.Time {
 	var next time.Time

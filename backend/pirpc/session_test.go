@@ -3,6 +3,7 @@ package pirpc
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -309,5 +310,33 @@ func BenchmarkTake(b *testing.B) {
 				s.Take([]byte(f.Raw), noon)
 			}
 		}
+	}
+}
+
+func TestStyled(t *testing.T) {
+	got := Styled("plain \x1b[1;31mred\x1b[0m\x1b]0;title\x07 10%\r20%\nend\x1b[38;5;9mx\x1b[2Jy\r\n")
+	want := []Piece{{"plain ", ""}, {"red", "bold red"}, {"20%\nendxy\n", ""}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTyped(t *testing.T) {
+	known := []SlashCommand{{Name: "fix"}, {Name: "skill:x"}}
+	for in, want := range map[string]string{
+		"hello": "prompt", "/fix it": "prompt", "/skill:x": "prompt", "/etc/hosts is what?": "prompt", "/compact keep it short": "compact", "/new": "new_session",
+		"/model a/b/c": "set_model", "/name A name": "set_session_name", "!ls -l": "bash", "!!ls": "bash", "!": "prompt", "/export": "export_html",
+	} {
+		if c, err := Typed(in, known); err != nil || c.Type != want || c.Check() != nil {
+			t.Errorf("%q: %+v, %v", in, c, err)
+		}
+	}
+	for _, in := range []string{"/login", "/model x", "/name", "/thinking bogus", "/tree"} {
+		if c, err := Typed(in, known); err == nil {
+			t.Errorf("%q: %+v", in, c)
+		}
+	}
+	if c, _ := Typed("/model a/b/c", nil); c.Params["modelId"] != "b/c" {
+		t.Errorf("%+v", c)
 	}
 }

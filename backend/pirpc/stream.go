@@ -96,8 +96,10 @@ func (s *Session) fill(r *Row, m fields) {
 func (s *Session) ended(r *Row, m fields) {
 	switch r.Kind {
 	case UserRow:
-		if text := plain(r.Blocks); s.Info.FirstPrompt == "" && text != "" {
-			s.Info.FirstPrompt, s.fx.Changed = clip(text, maxLabel), true
+		text := clip(plain(r.Blocks), maxLabel)
+		s.Info.LastPrompt = text
+		if s.Info.FirstPrompt == "" && text != "" {
+			s.Info.FirstPrompt, s.fx.Changed = text, true
 		}
 	case AssistantRow:
 		r.Stop, r.Error, r.Usage = clip(m.text("stopReason", "stop_reason"), 100), clip(m.text("errorMessage", "error_message"), maxText), usage(m.object("usage"))

@@ -1,0 +1,59 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"deskbell/backend/protocol/pi"
+	"deskbell/backend/settings"
+	"deskbell/backend/transcript"
+)
+
+// PiGateFile is where, in the data folder, the extension is that makes pi ask leave for each call of a tool.
+var PiGateFile = filepath.Join("pi", "gate.ts")
+
+// PiKeeper is the command of this program that keeps a pi.
+const PiKeeper = "pi-keeper"
+
+func (h *Hub) newPi() (*pi.Binding, error) {
+	keeper := h.cfg.PiKeeper
+	if keeper == nil {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("this program's own file: %w", err)
+		}
+		keeper = []string{self, PiKeeper}
+	}
+	return pi.New(pi.Config{
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi, Keeper: keeper,
+		GateFile: filepath.Join(h.cfg.Data, PiGateFile), Depth: func() int { return h.settings.Get().Int(settings.InboxDepth) },
+		OnChange: func() { h.desk.Touch("pi") }, Now: h.now, Log: h.log,
+	}), nil
+}
+
+// isPi says whether an agent is a session of pi: stopping it stops what it does now, and nothing else.
+func isPi(agent string) bool { return strings.HasPrefix(agent, pi.Name+"/") }
+
+// stopPeer ends what an agent that was stopped waits for, in its own protocol.
+func (h *Hub) stopPeer(agent string) {
+	if isPi(agent) {
+		_ = h.pi.Stop(strings.TrimPrefix(agent, pi.Name+"/")) // one that does not run does nothing
+		return
+	}
+	h.acs.Stop(agent)
+}
+
+// endTranscripts ends the sessions of an earlier start: none outlived it.
+func (h *Hub) endTranscripts(ctx context.Context) error {
+	return h.store.Transcripts().EndAll(ctx, "the hub ended", h.now())
+}
+
+// forgetTranscripts forgets sessions whose retention is over.
+func (h *Hub) forgetTranscripts(ctx context.Context) error {
+	k := transcript.Keeper{Store: h.store.Transcripts(), Now: h.now, Retention: func() time.Duration { return h.settings.Get().Retention() }, Log: h.log}
+	return k.Run(ctx)
+}
