@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/config"
 	"deskbell/backend/protocol/pi"
 	"deskbell/backend/settings"
 	"deskbell/backend/transcript"
@@ -19,14 +20,37 @@ var PiGateFile = filepath.Join("pi", "gate.ts")
 // PiKeeper is the command of this program that keeps a pi.
 const PiKeeper = "pi-keeper"
 
+// PiRelayRecord is what a relay (`deskbell pi`) and the hub say to each other besides pi's own records.
+type PiRelayRecord = pi.RelayRecord
+
+// The types of those, and the largest frame either way.
+const (
+	PiRelayHello   = pi.RelayHello
+	PiRelayDropped = pi.RelayDropped
+	PiRelayExit    = pi.RelayExit
+	PiRelayStop    = pi.RelayStop
+	PiMaxFrame     = pi.MaxFrame
+)
+
+// PiKeeperOf is the command that keeps a pi.
+func PiKeeperOf(cfg config.Config) ([]string, error) {
+	if cfg.PiKeeper != nil {
+		return cfg.PiKeeper, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("this program's own file: %w", err)
+	}
+	return []string{self, PiKeeper}, nil
+}
+
+// WritePiGate puts the gate extension into a data folder and returns its path.
+func WritePiGate(data string) (string, error) { return pi.WriteGate(filepath.Join(data, PiGateFile)) }
+
 func (h *Hub) newPi() (*pi.Binding, error) {
-	keeper := h.cfg.PiKeeper
-	if keeper == nil {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("this program's own file: %w", err)
-		}
-		keeper = []string{self, PiKeeper}
+	keeper, err := PiKeeperOf(h.cfg)
+	if err != nil {
+		return nil, err
 	}
 	return pi.New(pi.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi, Keeper: keeper,

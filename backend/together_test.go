@@ -17,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if code, isPi := piChild(); isPi {
+		exit(code)
+	}
 	if code, isChild := child(); isChild {
 		exit(code)
 	}

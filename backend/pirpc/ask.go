@@ -205,3 +205,12 @@ func readOptions(f fields) []Option {
 	}
 	return out
 }
+
+// AnswerID is the id of the dialog that a record answers; false for any other record.
+func AnswerID(record []byte) (string, bool) {
+	f := object(record)
+	if f.text("type") == "command" && f.text("command") == "extension_ui_response" {
+		return idKey(f.object("params").raw("id")), true
+	}
+	return idKey(f.raw("id")), f.text("type") == "extension_ui_response"
+}

@@ -50,22 +50,22 @@ func readGate(a pirpc.Ask) (gateCall, bool) {
 	return g, true
 }
 
-// WriteGate puts the gate where GateFile says, as this version has it, and returns its path.
-func (b *Binding) WriteGate() (string, error) {
-	if had, err := os.ReadFile(b.GateFile); err == nil && string(had) == string(gateSource) {
-		return b.GateFile, nil
+// WriteGate puts the gate into file, as this version has it, and returns its path.
+func WriteGate(file string) (string, error) {
+	if had, err := os.ReadFile(file); err == nil && string(had) == string(gateSource) {
+		return file, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(b.GateFile), 0o700); err != nil {
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = os.WriteFile(file+".new", gateSource, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
 		return "", fmt.Errorf("the gate for pi: %w", err)
 	}
-	temporary := b.GateFile + ".new"
-	if err := os.WriteFile(temporary, gateSource, 0o600); err != nil {
-		return "", fmt.Errorf("the gate for pi: %w", err)
-	}
-	if err := os.Rename(temporary, b.GateFile); err != nil {
-		return "", fmt.Errorf("the gate for pi: %w", err)
-	}
-	return b.GateFile, nil
+	return file, nil
 }
 
 // toolCall is a call of a tool, as rules and the person see it.

@@ -51,6 +51,7 @@ type Binding struct {
 	Config
 	mu      sync.Mutex
 	byKey   map[string]*live
+	begun   chan struct{}   // closed when Run has begun
 	ctx     context.Context // while Run runs
 	running sync.WaitGroup  // of the sessions that the hub runs itself
 }
@@ -58,7 +59,7 @@ type Binding struct {
 var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run keeps it going.
-func New(c Config) *Binding { return &Binding{Config: c, byKey: map[string]*live{}} }
+func New(c Config) *Binding { return &Binding{Config: c, byKey: map[string]*live{}, begun: make(chan struct{})} }
 
 // Name implements protocol.Binding.
 func (b *Binding) Name() string { return Name }
@@ -69,12 +70,13 @@ func (b *Binding) Routes() []protocol.Route {
 	return []protocol.Route{{Pattern: "GET /pi", Access: protocol.OperatorOnly, Handle: b.relay}}
 }
 
-// Run lets sessions be started until ctx ends, and returns when those that the hub runs have ended with it. What a relay
+// Run, which is called once, lets sessions be started until ctx ends, and returns when those that the hub runs have ended with it. What a relay
 // has connected goes on in its own terminal.
 func (b *Binding) Run(ctx context.Context) error {
 	b.mu.Lock()
 	b.ctx = ctx
 	b.mu.Unlock()
+	close(b.begun)
 	<-ctx.Done()
 	b.mu.Lock()
 	b.ctx = nil

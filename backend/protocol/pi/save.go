@@ -92,7 +92,11 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, anyway bool) error {
 			id = ""
 		}
 		wanted := len(e.dirty) > 0 || len(l.s.Asks()) > 0
+		failed := e.over && !l.s.Ready()
 		l.mu.Unlock()
+		if failed {
+			return nil // it never came up: whoever started it is told why, and there is nothing to keep
+		}
 		if id == "" && !(anyway && (wanted || e.over)) {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/piproc"
@@ -83,7 +84,7 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		return "", inbox.Invalid("/folder", "must be a folder that is there, from the root")
 	}
 	if s.Gate {
-		if _, err := b.WriteGate(); err != nil {
+		if _, err := WriteGate(b.GateFile); err != nil {
 			return "", err
 		}
 	}
@@ -91,7 +92,7 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := b.run(s, args)
+	l, err := b.run(ctx, s, args)
 	if err != nil {
 		return "", err
 	}
@@ -106,6 +107,9 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		return "", ctx.Err()
 	}
 }
+
+// soon is how long a hub that is just starting is waited for.
+const soon = 5 * time.Second
 
 func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session, error) {
 	had, err := b.Transcripts.Get(ctx, Name, key)
@@ -122,7 +126,13 @@ func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session
 }
 
 // run starts the process and what reads it.
-func (b *Binding) run(s Start, args []string) (*live, error) {
+func (b *Binding) run(asked context.Context, s Start, args []string) (*live, error) {
+	select {
+	case <-b.begun:
+	case <-time.After(soon):
+	case <-asked.Done():
+		return nil, asked.Err()
+	}
 	b.mu.Lock()
 	ctx := b.ctx
 	if ctx != nil {
