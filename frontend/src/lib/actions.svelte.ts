@@ -22,6 +22,7 @@ export function go(view: View): void {
   ui.overlay = null;
   ui.agent = null;
   ui.session = null;
+  ui.pi = null;
   ui.rule = null;
   ui.cameFrom = null;
   if (!isBox(view)) return;
@@ -62,6 +63,21 @@ export function openSession(key: string): void {
   ui.view = 'guardian';
   ui.session = key;
   ui.overlay = null;
+}
+
+/** Goes to a session of pi, at the call that asks; from an item, the way back leads to the item. */
+export function openPi(id: string, call: string | null = null): void {
+  ui.cameFrom = isBox(ui.view) ? ui.view : null;
+  ui.view = 'pi';
+  ui.pi = id;
+  ui.piCall = call;
+  ui.overlay = null;
+}
+
+export function leavePi(): void {
+  const from = ui.pi;
+  ui.pi = null;
+  leave(from);
 }
 
 export function leaveSession(): void {
@@ -171,7 +187,7 @@ export function choices(d: Detail): Option[] {
 
 export function choose(d: Detail, option: Option): void {
   if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
-  if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : 'Allowed');
+  if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : ['allow', 'approve'].includes(option.value) ? 'Allowed' : 'Answered');
   void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${plain(option.label)}”`, plain(option.label));
 }
 
@@ -265,6 +281,7 @@ function back(): void {
   if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
   if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
+  if (ui.view === 'pi' && ui.pi !== null) return leavePi();
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) return search('');
   if (inbox.agent !== null) onlyAgent(null);
@@ -290,7 +307,7 @@ export function openItem(): void {
 
 const views: Partial<Record<CommandId, View>> = {
   'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
-  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-rules': 'rules', 'go-settings': 'settings',
+  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-pi': 'pi', 'go-rules': 'rules', 'go-settings': 'settings',
 };
 
 export function run(id: CommandId, key = ''): void {
