@@ -36,7 +36,7 @@ func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 			continue
 		}
 		it, err := h.inbox.Get(ctx, id)
-		if err != nil || it.Terminal() || it.Content.Call == nil {
+		if err != nil || it.Terminal() || it.Content.Call == nil || !it.Content.AsksLeave() {
 			continue // it ended meanwhile, or asks for something else
 		}
 		ruling := h.gate.Judge(gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call})

@@ -152,6 +152,13 @@ func TestPiDialogsKnowTheirCalls(t *testing.T) {
 			t.Errorf("%s: %+v", it.Title, c)
 		}
 	}
+	// These ask whether to go on, not for leave: no rule answers them, and none is offered.
+	h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"tool": "bash"}}).want(http.StatusCreated)
+	for _, m := range h.waitPiAsks(2) {
+		if d := h.operator().call("GET", "/api/items/"+walk(m, []string{"id"}), nil).want(http.StatusOK); d.get("rule_offers") != "" {
+			t.Errorf("rules are offered: %s", d.body)
+		}
+	}
 }
 
 // When nobody answers in time pi goes on without: the question has expired, and counts as a no.

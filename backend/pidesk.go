@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"os"
 
 	"deskbell/backend/desk"
 	"deskbell/backend/protocol/pi"
@@ -20,5 +21,14 @@ func (p piDesk) Current(id string) (desk.PiNow, bool) {
 }
 
 func (p piDesk) Begin(ctx context.Context, s desk.PiStart) (string, error) {
-	return p.Start(ctx, pi.Start{Folder: s.Folder, Model: s.Model, Thinking: s.Thinking, Args: s.Args, Gate: s.Gate, Resume: s.Resume})
+	return p.Start(ctx, pi.Start{Folder: s.Folder, Model: s.Model, Thinking: s.Thinking, Args: s.Args, Gate: s.Gate, Resume: s.Resume, File: s.File})
+}
+
+func (p piDesk) Files(folder string) ([]desk.PiFile, error) {
+	files, err := pi.Files(folder, os.Getenv)
+	out := []desk.PiFile{}
+	for _, f := range files {
+		out = append(out, desk.PiFile(f))
+	}
+	return out, err
 }

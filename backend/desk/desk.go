@@ -133,6 +133,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/guardian/{protocol}/{id}/export", d.exportSession),
 		op("GET /api/pi", d.piSessions),
 		op("POST /api/pi", d.startPi),
+		op("GET /api/pi-files", d.piFiles),
 		op("GET /api/pi/{id}", d.piSession),
 		op("GET /api/pi/{id}/rows", d.piRows),
 		{Pattern: "POST /api/pi/{id}/commands", Access: protocol.OperatorOnly, Handle: d.tellPi, MaxBody: 32 << 20},

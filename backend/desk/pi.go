@@ -21,6 +21,8 @@ type Pi interface {
 	Current(id string) (PiNow, bool)
 	// Begin starts a pi, and returns its session's id.
 	Begin(ctx context.Context, s PiStart) (string, error)
+	// Files are the sessions that pi itself keeps of a folder.
+	Files(folder string) ([]PiFile, error)
 	// Send tells a session something and returns its answer.
 	Send(ctx context.Context, id string, c pirpc.Command) (pirpc.Result, error)
 	// Stop stops what a session does now; End ends its process.
@@ -39,6 +41,14 @@ type PiNow struct {
 // PiAsk is a dialog that waits for the person: the message in the inbox, and the call that asks; "" for none.
 type PiAsk struct{ Item, Call, Title string }
 
+// PiFile is a session that pi itself keeps.
+type PiFile struct {
+	Path    string
+	ID      string
+	Title   string
+	Changed time.Time
+}
+
 // PiStart says what to start.
 type PiStart struct {
 	Folder   string   `json:"folder"`
@@ -47,6 +57,7 @@ type PiStart struct {
 	Args     []string `json:"args"`
 	Gate     bool     `json:"gate"`
 	Resume   string   `json:"resume"`
+	File     string   `json:"file"`
 }
 
 const (
@@ -205,6 +216,19 @@ func (d *Desk) piRows(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		views = append(views, viewPiRow(row))
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"rows": views, "rev": rev})
+}
+
+// piFiles answers with the sessions that pi itself keeps of a folder.
+func (d *Desk) piFiles(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	files, err := d.Pi.Files(r.URL.Query().Get("folder"))
+	if err != nil {
+		return inbox.Invalid("/folder", "pi's sessions of this folder cannot be read")
+	}
+	out := []map[string]any{}
+	for _, f := range files {
+		out = append(out, map[string]any{"path": f.Path, "id": f.ID, "title": shortSpans(f.Title), "changed": ms(f.Changed)})
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"files": out})
 }
 
 func (d *Desk) startPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

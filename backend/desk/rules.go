@@ -212,6 +212,9 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return nil
 	}
 	v.Call = d.viewCall(it.Protocol, c)
+	if it.Outcome == nil && !it.Content.AsksLeave() {
+		return nil // no rule answers it
+	}
 	if it.Outcome == nil {
 		offers, err := d.offers(ctx, subjectOf(it))
 		v.RuleOffers = offers

@@ -231,3 +231,12 @@ func escape(s string) int {
 	}
 	return 2
 }
+
+// UserText is what a person says in a message; "" where it is nobody's or somebody else's.
+func UserText(message json.RawMessage) string {
+	f := object(message)
+	if f.text("role") != "user" {
+		return ""
+	}
+	return plain(blocks(f.raw("content")))
+}

@@ -59,7 +59,9 @@ type Binding struct {
 var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run keeps it going.
-func New(c Config) *Binding { return &Binding{Config: c, byKey: map[string]*live{}, begun: make(chan struct{})} }
+func New(c Config) *Binding {
+	return &Binding{Config: c, byKey: map[string]*live{}, begun: make(chan struct{})}
+}
 
 // Name implements protocol.Binding.
 func (b *Binding) Name() string { return Name }
@@ -119,6 +121,9 @@ func (b *Binding) Live(key string) (Live, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v := Live{State: l.s.State(), Info: l.s.Info.Clone(), Asks: []OpenAsk{}}
+	if v.State == pirpc.Exited {
+		v.State = pirpc.Stopping // it has ended for others once that is written down
+	}
 	if l.s.Busy() {
 		v.Quiet = b.Now().Sub(l.heard)
 	}

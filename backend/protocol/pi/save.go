@@ -67,14 +67,16 @@ func (l *live) agent() string {
 // save writes down what moved. anyway says that a session without a name of its own gets one now.
 func (l *live) save(ctx context.Context, anyway bool) {
 	l.mu.Lock()
-	all := append(l.saves, l.cur)
+	replaced := slices.Clone(l.saves)
+	cur, over := l.cur, l.cur.over
 	l.mu.Unlock()
-	for _, e := range all {
-		if err := l.saveEpoch(ctx, e, anyway || e.over); err != nil && ctx.Err() == nil {
+	for _, e := range append(replaced, cur) {
+		over := over || e != cur
+		if err := l.saveEpoch(ctx, e, over, anyway || over); err != nil && ctx.Err() == nil {
 			l.b.Log.Error("a session cannot be written down", "protocol", Name, "err", err)
 			return
 		}
-		if e.over {
+		if e != cur {
 			l.mu.Lock()
 			l.saves = slices.DeleteFunc(l.saves, func(x *epoch) bool { return x == e })
 			l.mu.Unlock()
@@ -82,7 +84,7 @@ func (l *live) save(ctx context.Context, anyway bool) {
 	}
 }
 
-func (l *live) saveEpoch(ctx context.Context, e *epoch, anyway bool) error {
+func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error {
 	select {
 	case <-e.ready:
 	default:
@@ -92,12 +94,12 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, anyway bool) error {
 			id = ""
 		}
 		wanted := len(e.dirty) > 0 || len(l.s.Asks()) > 0
-		failed := e.over && !l.s.Ready()
+		failed := over && !l.s.Ready()
 		l.mu.Unlock()
 		if failed {
 			return nil // it never came up: whoever started it is told why, and there is nothing to keep
 		}
-		if id == "" && !(anyway && (wanted || e.over)) {
+		if id == "" && !(anyway && (wanted || over)) {
 			return nil
 		}
 		if err := l.enrol(ctx, e, id); err != nil {

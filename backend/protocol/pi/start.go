@@ -27,6 +27,8 @@ type Start struct {
 	Gate bool
 	// Resume is the id of the session that is taken up again.
 	Resume string
+	// File is one of pi's own sessions of the folder (Files) that is taken up.
+	File string
 }
 
 const (
@@ -87,6 +89,13 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		if _, err := WriteGate(b.GateFile); err != nil {
 			return "", err
 		}
+	}
+	if s.File != "" && s.Resume == "" {
+		files, err := Files(s.Folder, os.Getenv)
+		if err != nil || !slices.ContainsFunc(files, func(f File) bool { return f.Path == s.File }) {
+			return "", inbox.Invalid("/file", "is none of the sessions that pi keeps of this folder")
+		}
+		had.File = s.File
 	}
 	args, err := s.arguments(had.File, b.GateFile)
 	if err != nil {

@@ -1,7 +1,7 @@
 // The one file that knows whether this page is in the desktop window or in a browser.
 // Both fetch the same paths; live events and opening a link differ.
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
-import type { PiAnswer, PiAsk, PiInfo, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
+import type { PiAnswer, PiAsk, PiFile, PiInfo, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
 import type {
   AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
@@ -165,6 +165,7 @@ export const api = {
   piSessions: (before?: number) => call<{ sessions: PiSession[]; next_before?: number }>('GET', `/api/pi${query({ before })}`),
   piSession: (id: string) => call<{ session: PiSession; info: PiInfo; asks: PiAsk[] }>('GET', pi(id)),
   piRows: (id: string, q: PiRowQuery) => call<{ rows: PiRow[]; rev: number }>('GET', `${pi(id)}/rows${query(q)}`),
+  piFiles: (folder: string, signal?: AbortSignal) => call<{ files: PiFile[] }>('GET', `/api/pi-files${query({ folder })}`, undefined, signal),
   startPi: (body: PiStart) => call<{ id: string }>('POST', '/api/pi', body),
   tellPi: (id: string, body: PiTold) => call<PiAnswer>('POST', `${pi(id)}/commands`, body),
   stopPi: (id: string) => call<void>('POST', `${pi(id)}/stop`),

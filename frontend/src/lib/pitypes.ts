@@ -37,7 +37,9 @@ export interface PiRow {
   usage?: PiUsage; blocks: PiBlock[]; tool?: PiTool;
 }
 
-export interface PiStart { folder: string; model?: string; thinking?: string; args?: string[]; gate?: boolean; resume?: string }
+export interface PiStart { folder: string; model?: string; thinking?: string; args?: string[]; gate?: boolean; resume?: string; file?: string }
+/** A session that pi itself keeps. */
+export interface PiFile { path: string; id: string; title: Text; changed: number }
 export interface PiTold { text?: string; steer?: boolean; images?: { mime: string; data: string }[]; type?: string; provider?: string; model?: string; level?: string; name?: string }
 export interface PiAnswer { type: string; done: boolean; path?: Text; vetoed?: boolean }
 export interface PiRowQuery { after?: number; before?: number; from?: number; q?: string; limit?: number }

@@ -59,7 +59,7 @@ test('what a tool says is shown as a terminal would, and obeys nothing', withPi,
   assert.equal(await p.locator('.tool .red').innerText(), 'red');
   assert.equal(await p.locator('.tool a, .tool .text b').count(), 0);
   assert.ok(await p.locator('.tool .mark').count() > 0);
-  await page.says('.tool [aria-label="The change"]', /added \+two/);
+  await page.says('.tool [aria-label="The change"]', /added\s+\+two/);
   await p.click('[role=log] >> text=Thinking');
   await page.says('[role=log]', /Let me \*\*think\*\*/);
 });
