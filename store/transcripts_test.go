@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,5 +107,19 @@ func TestTranscriptsEndAndAreForgotten(t *testing.T) {
 	}
 	if rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{}); len(rows) != 0 || err != nil {
 		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// What a growing answer costs: a row that is written again and again.
+func BenchmarkPutRows(b *testing.B) {
+	ts, ctx := openAt(b, b.TempDir()).Transcripts(), b.Context()
+	if err := ts.Put(ctx, session("a")); err != nil {
+		b.Fatal(err)
+	}
+	row := transcriptRow(1, strings.Repeat("text ", 2000))
+	for b.Loop() {
+		if err := ts.PutRows(ctx, "pi", "a", []transcript.Row{row}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
