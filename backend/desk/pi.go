@@ -144,7 +144,8 @@ func (d *Desk) piSession(w http.ResponseWriter, r *http.Request, _ protocol.Call
 		return err
 	}
 	v, info, asks := d.viewPi(s)
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"session": v, "info": viewPiInfo(info), "asks": viewPiAsks(asks)})
+	now, _ := d.Pi.Current(s.ID)
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"session": v, "info": viewPiInfo(info), "asks": viewPiAsks(asks), "quiet_ms": now.Quiet.Milliseconds()})
 }
 
 func viewPiAsks(asks []PiAsk) []map[string]any {

@@ -41,10 +41,20 @@ func (l *live) keep() {
 			if agent := l.agent(); agent != "" {
 				l.b.Fleet.Seen(agent)
 			}
+			if l.silent() {
+				l.b.OnChange() // the page says for how long
+			}
 		case <-l.ctx.Done():
 			return
 		}
 	}
+}
+
+// silent says that nothing is heard of a pi that is at work.
+func (l *live) silent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.s.Busy() && l.b.Now().Sub(l.heard) >= present
 }
 
 // askStats asks what the session has cost, when it has come to rest.

@@ -55,6 +55,8 @@ export class Transcript {
   session = $state.raw<PiSession | null>(null);
   info = $state.raw<PiInfo | null>(null);
   asks = $state.raw<PiAsk[]>([]);
+  /** How long nothing was heard of it while it was at work. */
+  quiet = $state(0);
   rows = $state.raw<PiRow[]>([]);
   found = $state.raw<PiRow[] | null>(null);
   problem = $state('');
@@ -85,6 +87,7 @@ export class Transcript {
       this.session = at.session;
       this.info = at.info;
       this.asks = at.asks;
+      this.quiet = at.quiet_ms;
       if (page.rows.length === PAGE && this.rev > 0) this.again = true;
       this.rev = Math.max(this.rev, page.rev);
       this.take(page.rows);
