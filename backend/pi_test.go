@@ -211,6 +211,20 @@ func TestPiDies(t *testing.T) {
 	}
 }
 
+// A session that is revoked ends, and does not come back before it is let in again.
+func TestPiIsRevoked(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	agent := "/v1/agents/" + url.PathEscape("pi/"+id)
+	h.operator().call("DELETE", agent, nil).want(http.StatusNoContent)
+	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+	if r := h.operator().call("POST", "/api/pi", msg{"folder": t.TempDir()}); r.status != http.StatusConflict || !strings.Contains(r.get("error", "message"), "revoked") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	h.operator().call("POST", agent+"/resume", nil).want(http.StatusOK)
+	h.startPi(nil)
+}
+
 func TestPiDoesNotComeUp(t *testing.T) {
 	h := openHouse(t, withPi)
 	r := h.operator().call("POST", "/api/pi", msg{"folder": t.TempDir(), "args": []string{"--fail"}})

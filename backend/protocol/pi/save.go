@@ -159,6 +159,9 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
 		l.link.Stop()
 		return errRevoked
 	}
+	if err := l.watchLeave(e, agent); err != nil {
+		return err
+	}
 	had, err := l.b.Transcripts.Get(ctx, Name, key)
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 		return err
@@ -173,6 +176,29 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
 	close(e.ready)
+	return nil
+}
+
+// watchLeave ends the pi when the operator revokes its session.
+func (l *live) watchLeave(e *epoch, agent string) error {
+	if e.ctx.Err() != nil {
+		return nil // it is over already
+	}
+	enrolled, free, err := l.b.Fleet.WhileEnrolled(e.ctx, agent)
+	if err != nil {
+		return err
+	}
+	l.work.Go(func() {
+		<-enrolled.Done()
+		free()
+		if e.ctx.Err() != nil {
+			return
+		}
+		l.mu.Lock()
+		l.failure = errRevoked.Error()
+		l.mu.Unlock()
+		l.end()
+	})
 	return nil
 }
 
