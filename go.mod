@@ -4,8 +4,8 @@ go 1.26.0
 
 // Some npm packages carry Go files.
 ignore (
-	./frontend/node_modules
 	./build/pitest/node_modules
+	./frontend/node_modules
 )
 
 require (

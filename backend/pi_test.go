@@ -121,11 +121,6 @@ func TestPiDialogs(t *testing.T) {
 	}
 }
 
-func lastRow(transcript string) string {
-	lines := strings.Split(strings.TrimSpace(transcript), "\n")
-	return lines[len(lines)-1]
-}
-
 func lastTool(transcript string) string {
 	lines := strings.Split(strings.TrimSpace(transcript), "\n")
 	slices.Reverse(lines)

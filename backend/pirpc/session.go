@@ -52,7 +52,6 @@ type Session struct {
 	messages map[string]*Row
 	tools    []*Row // that run, oldest first
 	compact  *Row
-	retry    *Row
 	failed   *Row // the last message that failed
 	asks     []Ask
 	pending  map[string]pending
