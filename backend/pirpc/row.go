@@ -59,8 +59,6 @@ type Tool struct {
 	IsError   bool            `json:"is_error,omitempty"`
 	Took      time.Duration   `json:"took,omitempty"`
 	Exit      *int            `json:"exit,omitempty"` // of a BashRow
-	// Changed is the call's arguments as the person changed them: pi goes on to name the ones it began with.
-	Changed json.RawMessage `json:"changed,omitempty"`
 }
 
 // Text is everything in the row that somebody might look for.
