@@ -3,7 +3,10 @@ module deskbell
 go 1.26.0
 
 // Some npm packages carry Go files.
-ignore ./frontend/node_modules
+ignore (
+	./build/pitest/node_modules
+	./frontend/node_modules
+)
 
 require (
 	fyne.io/systray v1.12.2

@@ -28,6 +28,7 @@ import (
 	"deskbell/backend/protocol/acp"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
+	"deskbell/backend/protocol/pi"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
 	"deskbell/backend/settings"
@@ -53,6 +54,7 @@ type Hub struct {
 	ma2h     *ma2h.Binding
 	acs      *acs.Binding
 	acp      *acp.Binding
+	pi       *pi.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -155,12 +157,16 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	h.acp = h.newACP(set)
+	if h.pi, err = h.newPi(); err != nil {
+		return err
+	}
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp}
+	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp, h.pi}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian, Crew: h.store.Crew(),
 		Secrets: h.secrets, Practice: h.practice,
+		Transcripts: h.store.Transcripts(), Pi: piDesk{h.pi}, Momentary: isPi,
 		Export: ma2h.Export, OnStop: h.agentStopped, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
@@ -191,7 +197,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
 	// is taken for an old one, and nobody can answer a card that leads nowhere.
-	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx)); err != nil {
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx), h.endTranscripts(ctx)); err != nil {
 		return fmt.Errorf("requests of an earlier start: %w", err)
 	}
 	return nil
@@ -263,7 +269,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "acp": h.acp.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "acp": h.acp.Run, "pi": h.pi.Run, "transcripts": h.forgetTranscripts, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

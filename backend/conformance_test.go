@@ -102,7 +102,8 @@ func complains(functions map[string]*ast.FuncDecl, name string, seen map[string]
 		}
 		switch f := call.Fun.(type) {
 		case *ast.SelectorExpr:
-			found = slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf"}, f.Sel.Name) || complains(functions, f.Sel.Name, seen)
+			x, _ := f.X.(*ast.Ident)
+			found = slices.Contains([]string{"Error", "Errorf", "Fatal", "Fatalf"}, f.Sel.Name) || x != nil && x.Name == "testscript" && f.Sel.Name == "Run" || complains(functions, f.Sel.Name, seen)
 		case *ast.Ident:
 			found = complains(functions, f.Name, seen)
 		}
@@ -174,6 +175,7 @@ func TestConformanceTable(t *testing.T) {
 func TestPagesOfProtocols(t *testing.T) {
 	claims(t, "../docs/acs.md", 30)
 	claims(t, "../docs/acp.md", 20)
+	claims(t, "../docs/pi.md", 30)
 }
 
 func claims(t *testing.T, page string, least int) {
@@ -191,7 +193,8 @@ func claims(t *testing.T, page string, least int) {
 			if !strings.Contains(name, ".") {
 				name = "backend." + name
 			}
-			name, _, _ = strings.Cut(name, "/D") // a part of the wire probes
+			name, _, _ = strings.Cut(name, "/D")     // a part of the wire probes
+			name, _ = strings.CutSuffix(name, "/pi") // one of the scripts
 			if base := name[strings.LastIndex(name, ".")+1:]; !strings.HasPrefix(base, "Test") && !strings.HasPrefix(base, "Fuzz") {
 				continue
 			}

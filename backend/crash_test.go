@@ -26,13 +26,16 @@ var exit = os.Exit
 // childDir makes this same binary serve a hub on that folder instead of testing.
 const childDir = "DESKBELL_TEST_CHILD_DIR"
 
+// childPi is the pi that such a hub runs.
+const childPi = "DESKBELL_TEST_CHILD_PI"
+
 func child() (code int, isChild bool) {
 	dir := os.Getenv(childDir)
 	if dir == "" {
 		return 0, false
 	}
 	ctx := context.Background()
-	hub, err := Open(ctx, config.Config{Addr: "127.0.0.1:0", Data: dir}, slog.New(slog.DiscardHandler))
+	hub, err := Open(ctx, config.Config{Addr: "127.0.0.1:0", Data: dir, Pi: os.Getenv(childPi), PiKeeper: []string{os.Args[0], PiKeeper}}, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = hub.Listen()
 	}

@@ -28,13 +28,13 @@
 //   - inbox: items, their lifecycle, who may decide them, and the use cases; no I/O
 //   - fleet: agents, credentials, policy, pairing, sessions, presence
 //   - gate: the operator's rules about what agents may do, and how each call that asked leave was judged; no I/O
+//   - pirpc: the RPC of pi, read and written; piproc: one pi as a process; transcript: what sessions said and did, kept
 //   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
 //   - crew: the agents that principals run, what they hand each other, and the queue it waits in; no I/O
 //   - supervise: commands that end whole, however the hub ends
 //   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
 //   - client: an agent's side of the protocol
-//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, protocol/acs, protocol/acp: the
-//     dialects
+//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, acs, acp, pi: the dialects
 //   - server: listening, the ladder of checks, one way to write answers and errors
 //   - desk: what the inbox page calls, and the operator's part of /v1
 //   - delivery: the durable queue of pushes and the guarded client

@@ -32,6 +32,7 @@ type house struct {
 	hub   *Hub
 	token string // the operator's
 	stop  func()
+	pi    string // the program that is run as pi
 }
 
 // clock is a clock that stands until it is moved.
@@ -75,7 +76,7 @@ func withLog(l *slog.Logger) func(*house) { return func(h *house) { h.log = l } 
 func (h *house) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}}
+	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: h.pi, PiKeeper: []string{os.Args[0], PiKeeper}}
 	hub, err := open(ctx, cfg, h.log, h.now)
 	if err != nil {
 		cancel()

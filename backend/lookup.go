@@ -14,6 +14,8 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol/acp"
+	"deskbell/backend/protocol/acs"
+	"deskbell/backend/protocol/pi"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/schemas"
@@ -42,7 +44,7 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 // agentStopped tells the protocol of a peer that the operator stopped it. What holds a credential of its own may speak
 // any of them.
 func (h *Hub) agentStopped(agent string) {
-	stops := map[string]func(string){"acs": h.acs.Stop, "acp": h.acp.Stop}
+	stops := map[string]func(string){acs.Name: h.acs.Stop, acp.Name: h.acp.Stop, pi.Name: h.stopPi}
 	prefix, _, _ := strings.Cut(agent, "/")
 	if stop, ok := stops[prefix]; ok {
 		stop(agent)
@@ -51,10 +53,10 @@ func (h *Hub) agentStopped(agent string) {
 	h.acp.Stop(fleet.PeerID(acp.Name, agent))
 }
 
-// seal returns what makes rows of an agent's entries. A peer of ACP has no secret to sign with, and its binding puts them
-// into its own words.
+// seal returns what makes rows of an agent's entries. Peers of ACP and of pi have no secret to sign with, and their bindings
+// put them into their own words.
 func (h *Hub) seal(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
-	if strings.HasPrefix(agent, acp.Name+"/") {
+	if strings.HasPrefix(agent, acp.Name+"/") || isPi(agent) {
 		return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
 	}
 	return h.ma2h.Seal(ctx, agent)

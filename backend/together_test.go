@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(websocatChild) != "" {
 		exit(websocat(os.Args[1:]))
 	}
+	if code, isPi := piChild(); isPi {
+		exit(code)
+	}
 	if code, isChild := child(); isChild {
 		exit(code)
 	}

@@ -365,7 +365,7 @@ func (s *Store) OpenCalls(ctx context.Context, fn func(inbox.Item)) error {
 	rows, err := s.query(ctx, `SELECT id, protocol, agent, received_at, content FROM items
 		WHERE state = 'open' AND json_extract(content, '$.call') IS NOT NULL AND pending IS NULL ORDER BY n`)
 	return each(rows, err, scanOpenCall, func(it inbox.Item) bool {
-		if it.Content.Call != nil {
+		if it.Content.AsksLeave() {
 			fn(it)
 		}
 		return true
@@ -379,11 +379,11 @@ func scanOpenCall(row scanner) (it inbox.Item, err error) {
 		return it, err
 	}
 	it.ReceivedAt = at(received)
-	var held struct{ Call *inbox.Call }
-	if err := json.Unmarshal(content, &held); err != nil {
+	var c inbox.Content
+	if err := json.Unmarshal(content, &c); err != nil {
 		return it, fmt.Errorf("stored item %s: %w", it.ID, err)
 	}
-	it.Content.Call = held.Call
+	it.Content = inbox.Content{Call: c.Call, Request: c.Request}
 	return it, nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/config"
+	"deskbell/backend/piproc"
 )
 
 // The exit codes. Scripts rely on them.
@@ -69,6 +70,9 @@ type app struct {
 
 // Main runs the command that args name and returns the exit code. window is nil in a build that has none.
 func Main(args []string, window *Window) int {
+	if len(args) > 0 && args[0] == backend.PiKeeper { // the hub's own, and for nobody else
+		return piproc.Keep(args[1:])
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// A signal that comes well after the first ends the program at once; one that comes with it is the same wish.
@@ -163,7 +167,7 @@ func (a *app) root() *cobra.Command {
 	}
 	add("hub", a.serveCommand(), a.agentCommand(), a.acsCommand(), a.secretCommand(), a.settingsCommand())
 	add("agents", a.askCommand(), a.taskCommand(), a.notifyCommand(), a.cancelCommand(), a.inboxCommand(), a.pairCommand(), a.validateCommand(), a.verifyCommand())
-	add("desk", a.listCommand(), a.showCommand(), a.resolveCommand(), a.tellCommand())
+	add("desk", a.listCommand(), a.showCommand(), a.resolveCommand(), a.tellCommand(), a.piCommand())
 	add("house", a.backupCommand(), a.exportCommand(), a.doctorCommand(), a.versionCommand(), completionCommand())
 	a.mark(root)
 	return root

@@ -36,6 +36,8 @@ type Config struct {
 	AllowedHosts []string // Host headers accepted besides loopback's own names
 	EnvAllow     []string // environment variables that secret_ref "env:NAME" may name
 	Open         bool     // open the browser inbox once the hub is ready
+	Pi           string   // the pi that the hub runs: a path, or a name to look up in PATH
+	PiKeeper     []string // the command that keeps a pi (piproc.Spec); nil: this program's own
 }
 
 // Flags is what the command line said; a zero value means that the flag was not given.
@@ -55,6 +57,7 @@ type file struct {
 	TLSCert      string   `toml:"tls_cert"`
 	TLSKey       string   `toml:"tls_key"`
 	AllowedHosts []string `toml:"allowed_hosts"`
+	Pi           string   `toml:"pi"`
 	Secrets      struct {
 		EnvAllow []string `toml:"env_allow"`
 	} `toml:"secrets"`
@@ -98,6 +101,7 @@ func load(flags Flags, getenv func(string) string, goos string) (Config, error) 
 		cfg.Dev = f.Dev
 	}
 
+	cfg.Pi, _ = first(value{getenv("DESKBELL_PI"), "DESKBELL_PI"}, value{f.Pi, source("pi in " + path)}, value{"pi", "the default"})
 	cfg.AllowedHosts = f.AllowedHosts
 	for i, host := range cfg.AllowedHosts {
 		if !validHost(host) {

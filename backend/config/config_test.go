@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Addr: "127.0.0.1:6224", Data: dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}}
+	want := Config{Addr: "127.0.0.1:6224", Data: dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: "pi"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
@@ -71,6 +71,7 @@ addr = "0.0.0.0:0"
 tls_cert = "cert.pem"
 tls_key = "key.pem"
 allowed_hosts = ["desk.example", "desk.example:8443", "[fd00::1]:6224"]
+pi = "/opt/pi/cli"
 
 [secrets]
 env_allow = ["ONE", "TWO"]
@@ -84,9 +85,13 @@ env_allow = ["ONE", "TWO"]
 		TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem"),
 		AllowedHosts: []string{"desk.example", "desk.example:8443", "[fd00::1]:6224"},
 		EnvAllow:     []string{"ONE", "TWO"},
+		Pi:           "/opt/pi/cli",
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	if got, err := Load(Flags{}, env("DESKBELL_DATA", dir, "DESKBELL_PI", "other")); err != nil || got.Pi != "other" {
+		t.Errorf("the environment beats the file: %q, %v", got.Pi, err)
 	}
 }
 

@@ -196,6 +196,13 @@ func (d *Desk) revokeAgent(w http.ResponseWriter, r *http.Request, _ protocol.Ca
 // stop closes all of an agent's sessions and keeps it from opening others until the operator lifts that.
 func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	id := r.PathValue("id")
+	if d.Momentary(id) {
+		if _, err := d.Fleet.Store.Agent(r.Context(), id); err != nil {
+			return err
+		}
+		d.OnStop(id)
+		return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": 0})
+	}
 	n, err := d.Mailbox.Stop(r.Context(), id)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
+	"deskbell/backend/transcript"
 )
 
 // Store is what the desk reads besides the items.
@@ -69,6 +70,11 @@ type Config struct {
 	Export func(it inbox.Item, history []inbox.Entry) ([]byte, error)
 	// OnStop is called after an agent was stopped: what it waits for ends.
 	OnStop func(agent string)
+	// Momentary says whether stopping an agent stops what it does now, and not the agent for good.
+	Momentary func(agent string) bool
+	// Transcripts is what sessions said and did, and Pi the sessions that run now.
+	Transcripts transcript.Store
+	Pi          Pi
 	// URL is the hub's address; empty while it does not listen.
 	URL     func() string
 	Version string
@@ -128,6 +134,14 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/guardian", d.guarded),
 		op("GET /api/guardian/{protocol}/{id}", d.guardedSession),
 		op("GET /api/guardian/{protocol}/{id}/export", d.exportSession),
+		op("GET /api/pi", d.piSessions),
+		op("POST /api/pi", d.startPi),
+		op("GET /api/pi-files", d.piFiles),
+		op("GET /api/pi/{id}", d.piSession),
+		op("GET /api/pi/{id}/rows", d.piRows),
+		{Pattern: "POST /api/pi/{id}/commands", Access: protocol.OperatorOnly, Handle: d.tellPi, MaxBody: 32 << 20},
+		op("POST /api/pi/{id}/stop", d.stopPi),
+		op("POST /api/pi/{id}/end", d.endPi),
 		op("GET /v1/agents", d.listAgents),
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),

@@ -11,6 +11,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/render"
+	"deskbell/backend/transcript"
 )
 
 // ruleView is a rule as the page shows it.
@@ -207,6 +208,19 @@ func subjectOf(it inbox.Item) gate.Subject {
 	return gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}
 }
 
+// keepsSteps says whether what a session did can be looked at: not every protocol keeps it, and nothing is kept for ever.
+func (d *Desk) keepsSteps(ctx context.Context, protocol, session string) (bool, error) {
+	_, err := d.Guardian.Session(ctx, protocol, session)
+	if !errors.Is(err, guardian.ErrUnknownSession) {
+		return err == nil, err
+	}
+	_, err = d.Transcripts.Get(ctx, protocol, session)
+	if errors.Is(err, transcript.ErrUnknown) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // addCall adds to an item's detail what concerns its call: what it asks leave for, what rules could be made of it, and
 // what judged it.
 func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
@@ -215,10 +229,15 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return nil
 	}
 	v.Call = d.viewCall(it.Protocol, c)
-	if _, err := d.Guardian.Session(ctx, it.Protocol, c.Session); errors.Is(err, guardian.ErrUnknownSession) {
-		v.Call.Session = "" // its protocol keeps no steps, or they are forgotten: there is nothing to open
-	} else if err != nil {
+	kept, err := d.keepsSteps(ctx, it.Protocol, c.Session)
+	if err != nil {
 		return err
+	}
+	if !kept {
+		v.Call.Session = "" // there is nothing to open
+	}
+	if it.Outcome == nil && !it.Content.AsksLeave() {
+		return nil // no rule answers it
 	}
 	if it.Outcome == nil {
 		offers, err := d.offers(ctx, subjectOf(it))

@@ -53,6 +53,16 @@ type Step struct {
 	Verdict string `json:"verdict,omitempty"`
 }
 
+// AsksLeave says that the call may be allowed or denied, by a rule too. One that does not is there to show what a
+// question of another kind is about.
+func (c Content) AsksLeave() bool {
+	if c.Call == nil || c.Request == nil {
+		return false
+	}
+	_, ok := c.Request.Option(Allow)
+	return ok
+}
+
 // MayEdit says whether that argument may be changed.
 func (c *Call) MayEdit(name string) bool {
 	return c != nil && (slices.Contains(c.Editable, "*") || slices.Contains(c.Editable, name))

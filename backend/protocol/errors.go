@@ -9,6 +9,7 @@ import (
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
+	"deskbell/backend/transcript"
 )
 
 // table is what each error of the domain is on the wire, for every path that is not JSON-RPC. The codes of messages
@@ -42,6 +43,7 @@ var table = []struct {
 	{inbox.ErrDecided, http.StatusConflict, "already_decided"},
 	{gate.ErrUnknownRule, http.StatusNotFound, "not_found"},
 	{guardian.ErrUnknownSession, http.StatusNotFound, "not_found"},
+	{transcript.ErrUnknown, http.StatusNotFound, "not_found"},
 	{fleet.ErrPairingOver, http.StatusConflict, "pairing_over"},
 }
 

@@ -76,6 +76,15 @@ npm_packages() {
 	[ -d frontend/node_modules ] || rm -f "$STAMPS/npm"
 	stamped npm "$( (node -v; cat frontend/package.json frontend/package-lock.json) | sum)" npm_ci
 }
+# pi_package installs the pi that the tests run, beside the tests: nothing of it is part of the program.
+pi_package() {
+	[ -d build/pitest/node_modules ] || rm -f "$STAMPS/pi"
+	stamped pi "$( (node -v; cat build/pitest/package.json build/pitest/package-lock.json) | sum)" pi_ci
+}
+pi_ci() {
+	say "installing the pi that the tests run"
+	(cd build/pitest && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null)
+}
 npm_ci() {
 	say "installing npm packages"
 	(cd frontend && npm ci --no-audit --no-fund --loglevel=error </dev/null)

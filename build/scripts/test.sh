@@ -27,6 +27,7 @@ prepare() {
 	# shellcheck disable=SC2086
 	install_packages $BUILD_PACKAGES $TEST_PACKAGES
 	frontend_dist
+	pi_package
 }
 go_tests() { CGO_ENABLED=1 go test -race -timeout 10m ./...; }
 build_both() { build_headless && build_desktop; }

@@ -25,6 +25,7 @@ export function go(view: View): void {
   ui.overlay = null;
   ui.agent = null;
   ui.session = null;
+  ui.pi = null;
   ui.rule = null;
   ui.cameFrom = null;
   if (!isBox(view)) return;
@@ -83,6 +84,23 @@ export function openSession(key: string): void {
   ui.overlay = null;
   ui.endToasts();
   focusPage();
+}
+
+/** Goes to a session of pi, at the call that asks; from an item, the way back leads to the item. */
+export function openPi(id: string, call: string | null = null): void {
+  ui.cameFrom = isBox(ui.view) ? ui.view : null;
+  ui.view = 'pi';
+  ui.pi = id;
+  ui.piCall = call;
+  ui.overlay = null;
+  ui.endToasts();
+  focusPage();
+}
+
+export function leavePi(): void {
+  const from = ui.pi;
+  ui.pi = null;
+  leave(from);
 }
 
 export function leaveSession(): void {
@@ -213,9 +231,9 @@ export function choices(d: Detail): Option[] {
 export function choose(d: Detail, option: Option): void {
   if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
   if (d.call && option.value !== 'deny' && !wasRead(d)) return;
-  if (d.call) return void decisions.send(d.id, { resolution: 'answered', value: option.value }, option.value === 'deny' ? 'Denied' : 'Allowed');
   const name = optionName(option, choices(d));
-  void decisions.send(d.id, { resolution: 'answered', value: option.value }, `Answered “${name}”`, name);
+  const leave = d.call && { deny: 'Denied', allow: 'Allowed', approve: 'Allowed' }[option.value];
+  void decisions.send(d.id, { resolution: 'answered', value: option.value }, leave || `Answered “${name}”`, leave ? undefined : name);
 }
 
 function chooseByKey(n: number): void {
@@ -352,6 +370,7 @@ function back(): void {
     (row ?? document.querySelector<HTMLElement>('main.page [role="list"]'))?.focus({ preventScroll: true });
     return;
   }
+  if (ui.view === 'pi' && ui.pi !== null) return leavePi();
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) { search(''); focusList(); return; }
   if (inbox.agent !== null) onlyAgent(null);
@@ -398,7 +417,7 @@ export function cannot(id: CommandId, byKey = false): string | null {
 
 const views: Partial<Record<CommandId, View>> = {
   'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
-  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-rules': 'rules', 'go-settings': 'settings',
+  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-pi': 'pi', 'go-rules': 'rules', 'go-settings': 'settings',
 };
 
 export function run(id: CommandId, key = ''): void {

@@ -2,7 +2,10 @@
 // Both fetch the same paths; live events and opening a link differ.
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
-import type { AgentCredentials, AgentView, ApiError, Box, CrewView, DeskState, Detail, Directive, FleetAgent, Pairing, Priority, Row } from './types';
+import type { PiAnswer, PiAsk, PiFile, PiInfo, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
+import type {
+  AgentCredentials, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
+} from './types';
 
 export interface Changed { rev: number; items?: string[]; topics?: string[] }
 export interface ResolveBody {
@@ -124,6 +127,7 @@ function query(params: object): string {
 const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
 const rule = (id: string): string => `/api/rules/${encodeURIComponent(id)}`;
+const pi = (id: string): string => `/api/pi/${encodeURIComponent(id)}`;
 /** A guarded session's path, from its key: protocol/id. */
 const guarded = (key: string): string => {
   const slash = key.indexOf('/');
@@ -167,6 +171,14 @@ export const api = {
   guardian: (cursor?: string) => call<GuardianPage>('GET', `/api/guardian${query({ cursor })}`),
   guardedSession: (key: string, q: { after?: number; limit?: number }, signal?: AbortSignal) => call<SessionPage>('GET', `${guarded(key)}${query(q)}`, undefined, signal),
   exportSession: (key: string, name: string) => download(`${guarded(key)}/export`, name),
+  piSessions: (before?: number) => call<{ sessions: PiSession[]; next_before?: number }>('GET', `/api/pi${query({ before })}`),
+  piSession: (id: string) => call<{ session: PiSession; info: PiInfo; asks: PiAsk[]; quiet_ms: number }>('GET', pi(id)),
+  piRows: (id: string, q: PiRowQuery) => call<{ rows: PiRow[]; rev: number }>('GET', `${pi(id)}/rows${query(q)}`),
+  piFiles: (folder: string, signal?: AbortSignal) => call<{ files: PiFile[] }>('GET', `/api/pi-files${query({ folder })}`, undefined, signal),
+  startPi: (body: PiStart) => call<{ id: string }>('POST', '/api/pi', body),
+  tellPi: (id: string, body: PiTold) => call<PiAnswer>('POST', `${pi(id)}/commands`, body),
+  stopPi: (id: string) => call<void>('POST', `${pi(id)}/stop`),
+  endPi: (id: string) => call<void>('POST', `${pi(id)}/end`),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

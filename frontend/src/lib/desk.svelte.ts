@@ -18,11 +18,12 @@ class Desk {
   link = $state<Link>('connecting');
   state = $state.raw<DeskState | null>(null);
   retryAt = $state(0);
-  /** Grow when agents, settings, rules or guarded sessions changed: those views load again. */
+  /** Grow when agents, settings, rules, guarded sessions or sessions of pi changed: those views load again. */
   agentsRev = $state(0);
   settingsRev = $state(0);
   rulesRev = $state(0);
   guardianRev = $state(0);
+  piRev = $state(0);
 
   /** Told which items changed. */
   onItems: (ids: readonly string[]) => void = () => {};
@@ -118,6 +119,7 @@ class Desk {
     this.settingsRev++;
     this.rulesRev++;
     this.guardianRev++;
+    this.piRev++;
     if (isBox(ui.view)) await inbox.reload();
     if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
   }
@@ -138,6 +140,7 @@ class Desk {
     if (topics.has('settings')) this.settingsRev++;
     if (topics.has('rules')) this.rulesRev++;
     if (topics.has('guardian')) this.guardianRev++;
+    if (topics.has('pi')) this.piRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0) this.onItems([...items]);
     if (items.size > 0 || whole) {

@@ -4,7 +4,7 @@ export type CommandId =
   | 'next' | 'prev' | 'open' | 'back' | 'first' | 'last'
   | 'choose' | 'allow' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
-  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-rules' | 'go-settings'
+  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-settings'
   | 'message' | 'new-rule' | 'rule-up' | 'rule-down'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
@@ -62,6 +62,7 @@ export const commands: readonly Command[] = [
   { id: 'go-sent', group: 'Go to', label: 'Sent messages', keys: ['g m'] },
   { id: 'go-fleet', group: 'Go to', label: 'Between agents', keys: ['g b'] },
   { id: 'go-guardian', group: 'Go to', label: 'Guardian: sessions of guarded agents', keys: ['g g'] },
+  { id: 'go-pi', group: 'Go to', label: 'Sessions of pi', keys: ['g p'] },
   { id: 'go-rules', group: 'Go to', label: 'Rules', keys: ['g r'] },
   { id: 'go-settings', group: 'Go to', label: 'Settings', keys: ['g s'] },
 

@@ -25,6 +25,9 @@ const views = {
   'done, withdrawn': async ({ page, given }) => { await page.keys('g', 'd'); await page.open(given.withdrawn); },
   'empty search': async ({ page, p }) => { await page.keys('g', 'n', '/'); await p.keyboard.type('nothing like this'); await page.says('.empty', /Nothing matches/); },
   archive: ({ page }) => page.keys('g', 'e'),
+  'pi': async ({ page }) => { await page.keys('g', 'p'); await page.says('h1', /Pi/); },
+  'pi, a new session': async ({ page, p }) => { await page.keys('g', 'p'); await p.click('text=New session'); await page.says('dialog', /Folder/); },
+  'pi, a session': async ({ page, p, given }) => { await page.keys('g', 'p'); await p.click(`[data-stop="${given.pi}"]`); await page.says('[role=log]', /bash/); await p.fill('textarea', '/'); },
   fleet: async ({ page }) => { await page.keys('g', 'f'); await page.says('h1', /Fleet/); },
   'one agent': async ({ page, p, agent }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("${agent.id}")`); await page.says('h1', /deploybot/); },
   'one agent, stopping it': async ({ page, p }) => { await page.keys('g', 'f'); await p.click('.head:has-text("deploybot")'); await p.click('text=Stop…'); },
@@ -87,6 +90,11 @@ async function fill({ hub, agent }) {
   await until('the refusal', () => to.got.length);
   await to.end();
   Object.assign(given, await guard(hub), { crew: await crew(hub) });
+  Object.assign(given, await guard(hub));
+  given.pi = (await hub.call('POST', '/api/pi', { folder: hub.data })).id;
+  await hub.call('POST', `/api/pi/${given.pi}/commands`, { text: 'RUN \u001b[31mred\u001b[0m' });
+  await hub.call('POST', `/api/pi/${given.pi}/commands`, { text: 'ASK {"method":"confirm","title":"Go on?","message":"x"}' });
+  await until('the question', async () => (await hub.call('GET', '/v1/messages?status=open&protocol=pi')).messages.length);
   return given;
 }
 

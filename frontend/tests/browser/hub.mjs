@@ -24,6 +24,7 @@ export class Hub {
     const addr = this.url ? this.url.replace('http://', '') : '127.0.0.1:0';
     const env = { ...process.env };
     for (const key of Object.keys(env)) if (key.startsWith('DESKBELL_') || key.startsWith('MA2H_')) delete env[key];
+    env.DESKBELL_PI = join(import.meta.dirname, 'fakepi.mjs');
     this.process = spawn(program, ['serve', '--addr', addr, '--data', this.data], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.log = '';
     this.process.stderr.on('data', (d) => { this.log += d; });

@@ -1,0 +1,79 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"deskbell/backend/config"
+	"deskbell/backend/protocol/pi"
+	"deskbell/backend/settings"
+	"deskbell/backend/transcript"
+)
+
+// PiGateFile is where, in the data folder, the extension is that makes pi ask leave for each call of a tool.
+var PiGateFile = filepath.Join("pi", "gate.ts")
+
+// PiKeeper is the command of this program that keeps a pi.
+const PiKeeper = "pi-keeper"
+
+// PiRelayRecord is what a relay (`deskbell pi`) and the hub say to each other besides pi's own records.
+type PiRelayRecord = pi.RelayRecord
+
+// The types of those, and the largest frame either way.
+const (
+	PiRelayHello   = pi.RelayHello
+	PiRelayDropped = pi.RelayDropped
+	PiRelayExit    = pi.RelayExit
+	PiRelayStop    = pi.RelayStop
+	PiMaxFrame     = pi.MaxFrame
+)
+
+// PiKeeperOf is the command that keeps a pi.
+func PiKeeperOf(cfg config.Config) ([]string, error) {
+	if cfg.PiKeeper != nil {
+		return cfg.PiKeeper, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("this program's own file: %w", err)
+	}
+	return []string{self, PiKeeper}, nil
+}
+
+// WritePiGate puts the gate extension into a data folder and returns its path.
+func WritePiGate(data string) (string, error) { return pi.WriteGate(filepath.Join(data, PiGateFile)) }
+
+func (h *Hub) newPi() (*pi.Binding, error) {
+	keeper, err := PiKeeperOf(h.cfg)
+	if err != nil {
+		return nil, err
+	}
+	return pi.New(pi.Config{
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi, Keeper: keeper,
+		GateFile: filepath.Join(h.cfg.Data, PiGateFile), Depth: func() int { return h.settings.Get().Int(settings.InboxDepth) },
+		OnChange: func() { h.desk.Touch("pi") }, Now: h.now, Log: h.log,
+	}), nil
+}
+
+// isPi says whether an agent is a session of pi: stopping it stops what it does now, and nothing else.
+func isPi(agent string) bool { return strings.HasPrefix(agent, pi.Name+"/") }
+
+// stopPi ends the pi of an agent that was stopped.
+func (h *Hub) stopPi(agent string) {
+	_ = h.pi.Stop(strings.TrimPrefix(agent, pi.Name+"/")) // one that does not run does nothing
+}
+
+// endTranscripts ends the sessions of an earlier start: none outlived it.
+func (h *Hub) endTranscripts(ctx context.Context) error {
+	return h.store.Transcripts().EndAll(ctx, "the hub ended", h.now())
+}
+
+// forgetTranscripts forgets sessions whose retention is over.
+func (h *Hub) forgetTranscripts(ctx context.Context) error {
+	k := transcript.Keeper{Store: h.store.Transcripts(), Now: h.now, Retention: func() time.Duration { return h.settings.Get().Retention() }, Log: h.log}
+	return k.Run(ctx)
+}

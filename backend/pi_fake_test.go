@@ -1,0 +1,185 @@
+package backend
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"deskbell/backend/piproc"
+)
+
+// piChild is this test's own program as a pi, or as what keeps one.
+func piChild() (code int, is bool) {
+	if len(os.Args) < 2 {
+		return 0, false
+	}
+	switch os.Args[1] {
+	case PiKeeper:
+		return piproc.Keep(os.Args[2:]), true
+	case "fake-pi":
+		f := &fakePi{out: bufio.NewWriter(os.Stdout), session: "sess-1"}
+		return f.run(os.Args[2:]), true
+	}
+	return 0, false
+}
+
+// withPi is a house whose pi is the one in this file.
+func withPi(h *house) {
+	self, err := os.Executable()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.pi = filepath.Join(h.t.TempDir(), "pi")
+	if err := os.WriteFile(h.pi, []byte("#!/bin/sh\nexec '"+self+"' fake-pi \"$@\"\n"), 0o755); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// fakePi is as much of a pi as a hub can tell: it answers, and asks what a prompt tells it to.
+type fakePi struct {
+	out     *bufio.Writer
+	session string
+	calls   int
+	asks    map[string]string // the call of each dialog that waits
+	aborted json.RawMessage   // the id of an abort that waits for dialogs
+}
+
+type record = map[string]any
+
+func (f *fakePi) say(r record) {
+	raw, _ := json.Marshal(r)
+	f.out.Write(append(raw, '\n'))
+	f.out.Flush()
+}
+
+func (f *fakePi) run(args []string) int {
+	f.asks = map[string]string{}
+	for i, a := range args {
+		switch a {
+		case "--session":
+			f.session = strings.TrimSuffix(filepath.Base(args[i+1]), ".jsonl")
+		case "--fail":
+			fmt.Fprintln(os.Stderr, `Error: Model "x/y" not found.`)
+			return 1
+		}
+	}
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		var c struct {
+			ID        json.RawMessage
+			Type      string
+			Message   string
+			Value     *string
+			Confirmed *bool
+			Cancelled bool
+		}
+		if json.Unmarshal(line, &c) != nil {
+			return 1
+		}
+		ok := func(data any) {
+			r := record{"id": c.ID, "type": "response", "command": c.Type, "success": true}
+			if data != nil {
+				r["data"] = data
+			}
+			f.say(r)
+		}
+		switch c.Type {
+		case "extension_ui_response":
+			f.answered(line)
+		case "get_state":
+			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": "m", "provider": "p", "input": []string{"text"}}, "messageCount": 0})
+		case "new_session":
+			f.session += "x"
+			ok(record{"cancelled": false})
+		case "abort":
+			if len(f.asks) > 0 {
+				f.aborted = c.ID // as pi does, it waits for what nobody may answer
+				continue
+			}
+			f.say(record{"type": "agent_settled", "aborted": true})
+			ok(nil)
+		case "prompt":
+			if c.Message == "EXIT" {
+				fmt.Fprintln(os.Stderr, "as told")
+				return 3
+			}
+			ok(nil)
+			f.prompt(c.Message)
+		default:
+			ok(record{})
+		}
+	}
+}
+
+func text(s string) []record { return []record{{"type": "text", "text": s}} }
+
+func (f *fakePi) message(role string, content []record) {
+	m := record{"role": role, "content": content, "stopReason": "stop"}
+	f.say(record{"type": "message_start", "message": m})
+	f.say(record{"type": "message_end", "message": m})
+}
+
+// prompt does what the words say: "ASK {a request}" for each line, or nothing but an answer.
+func (f *fakePi) prompt(words string) {
+	f.say(record{"type": "agent_start"})
+	f.message("user", text(words))
+	for _, line := range strings.Split(words, "\n") {
+		raw, ok := strings.CutPrefix(line, "ASK ")
+		if !ok {
+			continue
+		}
+		var r record
+		if json.Unmarshal([]byte(raw), &r) != nil {
+			continue
+		}
+		f.calls++
+		call, id := fmt.Sprint("call-", f.calls), fmt.Sprint("ask-", f.session, "-", f.calls)
+		f.asks[id] = call
+		f.say(record{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": record{"command": "echo " + call}})
+		r["type"], r["id"] = "extension_ui_request", id
+		if title, _ := r["title"].(string); title == "GATE" {
+			asked, _ := json.Marshal(record{"tool": "bash", "call": call, "input": record{"command": "rm -rf build"}})
+			r["title"] = "deskbell-gate/1 " + string(asked)
+		}
+		f.say(r)
+	}
+	if len(f.asks) == 0 {
+		f.message("assistant", text("You said: "+words))
+		f.settle()
+	}
+}
+
+// answered ends the call of a dialog with what it was answered.
+func (f *fakePi) answered(line []byte) {
+	var a record
+	_ = json.Unmarshal(line, &a)
+	id, _ := a["id"].(string)
+	call, waits := f.asks[id]
+	if !waits {
+		return
+	}
+	delete(f.asks, id)
+	delete(a, "id")
+	delete(a, "type")
+	said, _ := json.Marshal(a)
+	f.say(record{"type": "tool_execution_end", "toolCallId": call, "toolName": "bash", "result": record{"content": text(string(said))}, "isError": false})
+	if len(f.asks) == 0 {
+		f.settle()
+		if f.aborted != nil {
+			f.say(record{"id": f.aborted, "type": "response", "command": "abort", "success": true})
+			f.aborted = nil
+		}
+	}
+}
+
+func (f *fakePi) settle() {
+	f.say(record{"type": "agent_end", "messages": []any{}})
+	f.say(record{"type": "agent_settled"})
+}

@@ -1,0 +1,339 @@
+package pirpc
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// State is what a session is doing.
+type State string
+
+// The states. Waiting outranks what else it does: a dialog is open.
+const (
+	Starting   State = "starting"
+	Idle       State = "idle"
+	Running    State = "running"
+	Retrying   State = "retrying"
+	Compacting State = "compacting"
+	Waiting    State = "waiting"
+	Stopping   State = "stopping"
+	Exited     State = "exited"
+)
+
+// quiet is how long after the end of a run nothing may follow before it counts as idle, where pi does not say that it
+// has settled (before 0.80.4). What follows a run came within a millisecond where it was measured.
+const quiet = 300 * time.Millisecond
+
+// Effects is what one record, or the passing of time, did.
+type Effects struct {
+	// Rows are those that are new or changed. They change in place while they are open.
+	Rows []*Row
+	// Asks are dialogs that wait for an answer from now on, Ended those that do not any more.
+	Asks  []Ask
+	Ended []EndedAsk
+	// Results are commands that ended.
+	Results []Result
+	// Changed says that the state, or what Info tells, moved.
+	Changed bool
+	// Replaced says that another session is there in this process: whoever keeps a record begins a new one.
+	Replaced bool
+	// Settled says that it has just become idle.
+	Settled bool
+	// Write is what must be written to pi, each a record.
+	Write [][]byte
+}
+
+// Session is what a pi process does, by its records. It is not safe for concurrent use.
+type Session struct {
+	Info Info
+
+	rows     int // made so far
+	messages map[string]*Row
+	tools    []*Row // that run, oldest first
+	compact  *Row
+	failed   *Row // the last message that failed
+	asks     []Ask
+	pending  map[string]pending
+	ids      int
+
+	ready, running, retrying, compacting, stopping, exited bool
+	settles                                                bool      // this pi says when it has settled
+	idleAt                                                 time.Time // when it will count as idle; zero: it is not ending
+	first                                                  bool      // a record has come
+	seed                                                   bool      // it speaks the form of other tools' schemas
+	fx                                                     *Effects
+	now                                                    time.Time
+}
+
+// New returns a session before its first record. rows is how many rows its transcript has already.
+func New(rows int) *Session {
+	return &Session{rows: rows, messages: map[string]*Row{}, pending: map[string]pending{}, Info: emptyInfo()}
+}
+
+func emptyInfo() Info {
+	return Info{Steering: []string{}, FollowUp: []string{}, Statuses: []Keyed{}, Widgets: []Widget{}, Commands: []SlashCommand{}, Models: []Model{}, Levels: []string{}}
+}
+
+// State is what it is doing now.
+func (s *Session) State() State {
+	switch {
+	case s.exited:
+		return Exited
+	case s.stopping:
+		return Stopping
+	case len(s.asks) > 0:
+		return Waiting
+	case !s.ready:
+		return Starting
+	case s.compacting:
+		return Compacting
+	case s.retrying:
+		return Retrying
+	case s.running:
+		return Running
+	}
+	return Idle
+}
+
+// Busy says whether a run is under way, whatever it waits for.
+func (s *Session) Busy() bool { return s.running || s.retrying || s.compacting }
+
+// Asks are the dialogs that wait for an answer, oldest first.
+func (s *Session) Asks() []Ask { return slices.Clone(s.asks) }
+
+// Rows is how many rows there are.
+func (s *Session) Rows() int { return s.rows }
+
+// begin starts gathering what happens at now.
+func (s *Session) begin(now time.Time) *Effects {
+	s.fx, s.now = &Effects{}, now
+	return s.fx
+}
+
+// end completes what was gathered.
+func (s *Session) end(before State) Effects {
+	fx := *s.fx
+	s.fx = nil
+	fx.Changed = fx.Changed || s.State() != before
+	return fx
+}
+
+// Take applies one record. It never fails: what cannot be read is noted.
+func (s *Session) Take(line []byte, now time.Time) Effects {
+	before := s.State()
+	s.begin(now)
+	if !s.exited {
+		s.take(line)
+	}
+	return s.end(before)
+}
+
+// TooLarge notes that a record was left out.
+func (s *Session) TooLarge(e *TooLargeError, now time.Time) Effects {
+	s.begin(now)
+	s.notice("warning", "record too large", e.Error())
+	return s.end(s.State())
+}
+
+// Note puts a line of the caller's own into the transcript.
+func (s *Session) Note(level, text string, now time.Time) Effects {
+	s.begin(now)
+	s.notice(level, "", text)
+	return s.end(s.State())
+}
+
+// Ready says whether pi has come up.
+func (s *Session) Ready() bool { return s.ready }
+
+// Next is when time alone will change something; zero: never.
+func (s *Session) Next() time.Time {
+	var next time.Time
+	soonest := func(t time.Time) {
+		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	soonest(s.idleAt)
+	for _, a := range s.asks {
+		soonest(a.Deadline)
+	}
+	for _, p := range s.pending {
+		soonest(p.deadline)
+	}
+	return next
+}
+
+// Tick applies what is due by now.
+func (s *Session) Tick(now time.Time) Effects {
+	before := s.State()
+	fx := s.begin(now)
+	if !s.idleAt.IsZero() && !now.Before(s.idleAt) {
+		s.idle()
+	}
+	s.retire(WhyExpired, func(a Ask) bool { return !a.Deadline.IsZero() && !now.Before(a.Deadline) })
+	fx.Results = append(fx.Results, s.overdue(now, false)...)
+	return s.end(before)
+}
+
+// Exit says that the process has ended, and how.
+func (s *Session) Exit(how string, now time.Time) Effects {
+	before := s.State()
+	fx := s.begin(now)
+	if s.exited {
+		return s.end(before)
+	}
+	s.interrupt()
+	s.retire(WhyExited, func(Ask) bool { return true })
+	fx.Write = nil // nobody reads it
+	fx.Results = append(fx.Results, s.overdue(now, true)...)
+	s.notice("info", "ended", how)
+	s.exited, s.running, s.retrying, s.compacting, s.idleAt = true, false, false, false, time.Time{}
+	s.Info.Statuses, s.Info.Widgets, s.Info.Retry = []Keyed{}, []Widget{}, nil
+	return s.end(before)
+}
+
+// Stopping says that the process is being ended.
+func (s *Session) Stopping(now time.Time) Effects {
+	before := s.State()
+	s.begin(now)
+	s.stopping = true
+	return s.end(before)
+}
+
+// Command makes the record of a command and expects its answer. Errors: *ParamError, ErrExited.
+func (s *Session) Command(c Command, now time.Time) (id string, line []byte, fx Effects, err error) {
+	if err := c.Check(); err != nil {
+		return "", nil, Effects{}, err
+	}
+	if s.exited {
+		return "", nil, Effects{}, ErrExited
+	}
+	before := s.State()
+	s.begin(now)
+	s.ids++
+	p := pending{id: s.ids, command: c}
+	if within := specs[c.Type].within; within > 0 {
+		p.deadline = now.Add(within)
+	}
+	if c.Type == "bash" {
+		text, _ := c.Params["command"].(string)
+		p.row = s.add(BashRow)
+		p.row.Title, p.row.Open, p.row.Tool = clip(text, maxLabel), true, &Tool{Name: "bash"}
+	}
+	id = nativeID(p.id)
+	s.pending[id] = p
+	return id, c.encode(p.id, s.seed), s.end(before), nil
+}
+
+// ErrExited: the process has ended.
+var ErrExited = errors.New("this pi has ended")
+
+// Answer makes the record that answers a dialog, once. Errors: ErrNotOpen, ErrNotFit (then it stays open).
+func (s *Session) Answer(id string, a Answer, now time.Time) ([]byte, Effects, error) {
+	before := s.State()
+	s.begin(now)
+	i := slices.IndexFunc(s.asks, func(a Ask) bool { return a.ID == id })
+	if i < 0 {
+		return nil, s.end(before), ErrNotOpen
+	}
+	line, err := a.encode(s.asks[i], s.seed)
+	if err == nil {
+		s.asks = slices.Delete(s.asks, i, i+1)
+	}
+	return line, s.end(before), err
+}
+
+// Stop dismisses every dialog, which an abort would wait for, and makes the records that stop what it does: those that
+// were told are not told again where pi knows how to forget them.
+func (s *Session) Stop(now time.Time) Effects {
+	before := s.State()
+	s.begin(now)
+	s.retire(WhyStopped, func(Ask) bool { return true })
+	fx := s.end(before)
+	if s.exited {
+		return fx
+	}
+	for _, name := range []string{"clear_queue", "abort"} {
+		if name == "clear_queue" && (!s.settles || len(s.Info.Steering)+len(s.Info.FollowUp) == 0) {
+			continue
+		}
+		if _, line, _, err := s.Command(Command{Type: name}, now); err == nil {
+			fx.Write = append(fx.Write, line)
+		}
+	}
+	return fx
+}
+
+// retire ends the dialogs that over picks without an answer. Pi is told that each is cancelled: one that it has ended
+// itself it ignores, and one that was not what it seemed is not left open for ever.
+func (s *Session) retire(why Why, over func(Ask) bool) {
+	kept := s.asks[:0:0]
+	for _, a := range s.asks {
+		if !over(a) {
+			kept = append(kept, a)
+			continue
+		}
+		s.fx.Ended = append(s.fx.Ended, EndedAsk{a, why})
+		s.cancel(a)
+	}
+	s.asks = kept
+}
+
+func (s *Session) cancel(a Ask) {
+	if line, err := (Answer{}).encode(a, s.seed); err == nil {
+		s.fx.Write = append(s.fx.Write, line)
+	}
+}
+
+// idle says that nothing more will happen by itself.
+func (s *Session) idle() {
+	s.interrupt()
+	s.retire(WhySettled, func(a Ask) bool { return a.Call != "" })
+	s.running, s.retrying, s.compacting, s.idleAt, s.Info.Retry = false, false, false, time.Time{}, nil
+	s.fx.Settled = true
+}
+
+// interrupt closes what was left open: it will not come to its end.
+func (s *Session) interrupt() {
+	shut := func(r *Row) {
+		if r != nil && r.Open {
+			r.Open, r.Interrupted = false, true
+			s.touch(r)
+		}
+	}
+	for _, r := range s.messages {
+		shut(r)
+	}
+	for _, r := range s.tools {
+		shut(r)
+	}
+	shut(s.compact)
+	clear(s.messages)
+	s.tools, s.compact = nil, nil
+}
+
+// add makes the next row.
+func (s *Session) add(kind RowKind) *Row {
+	s.rows++
+	r := &Row{N: s.rows, Kind: kind, At: s.now}
+	s.touch(r)
+	return r
+}
+
+func (s *Session) touch(r *Row) {
+	if !slices.Contains(s.fx.Rows, r) {
+		s.fx.Rows = append(s.fx.Rows, r)
+	}
+}
+
+func (s *Session) notice(level, title, text string) *Row {
+	r := s.add(NoticeRow)
+	r.Level, r.Title = level, clip(title, maxLabel)
+	if text != "" {
+		b := Block{Kind: TextBlock}
+		b.set(text)
+		r.Blocks = []Block{b}
+	}
+	return r
+}

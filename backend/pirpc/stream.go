@@ -1,0 +1,365 @@
+package pirpc
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rowKinds are the rows that messages become, by role. A tool's result goes to its call.
+var rowKinds = map[string]RowKind{
+	"user": UserRow, "assistant": AssistantRow, "custom": CustomRow, "system": SystemRow, "bashExecution": BashRow,
+	"branchSummary": SummaryRow, "compactionSummary": SummaryRow,
+}
+
+// messageKey is what an open message is kept under: its id where it has one, else its role, of which one is open at most.
+func messageKey(f, m fields) string {
+	if id := f.text("messageId", "message_id"); id != "" {
+		return "id:" + id
+	}
+	if id := m.text("id"); id != "" {
+		return "id:" + id
+	}
+	return m.text("role")
+}
+
+// message begins or ends a message. Its end is what counts: it replaces everything that was streamed.
+func (s *Session) message(f fields, ended bool) {
+	m := f.object("message")
+	role := m.text("role")
+	if role == "toolResult" || role == "tool_result" {
+		if ended {
+			s.toolResult(m)
+		}
+		return
+	}
+	if role == "custom" && string(m["display"]) == "false" {
+		return
+	}
+	key := messageKey(f, m)
+	r := s.messages[key]
+	if r == nil || !ended && r.Kind == AssistantRow {
+		if r != nil { // it was never ended
+			r.Open, r.Interrupted = false, true
+			s.touch(r)
+		}
+		r = s.messageRow(role)
+		s.messages[key] = r
+	}
+	s.fill(r, m)
+	r.Open = !ended
+	if ended {
+		delete(s.messages, key)
+		s.ended(r, m)
+	}
+	s.touch(r)
+}
+
+func (s *Session) messageRow(role string) *Row {
+	kind, ok := rowKinds[role]
+	if !ok {
+		kind = RawRow
+	}
+	r := s.add(kind)
+	if kind == RawRow {
+		r.Title = clip(role, maxLabel)
+	}
+	return r
+}
+
+// fill sets a row to what a message says.
+func (s *Session) fill(r *Row, m fields) {
+	if r.slots = nil; r.Kind == BashRow {
+		r.Title, r.Tool = clip(m.text("command"), maxLabel), &Tool{Name: "bash", Result: blocks(m.raw("output"))}
+		if m.has("exitCode") {
+			code := m.int("exitCode")
+			r.Tool.Exit = &code
+		}
+		return
+	}
+	r.Blocks = blocks(m.raw("content"))
+	if r.Blocks == nil {
+		r.Blocks = blocks(m.raw("summary"))
+	}
+	if r.Kind == CustomRow {
+		r.Title = clip(m.text("customType", "custom_type"), maxLabel)
+	}
+	if r.Kind == RawRow && r.Blocks == nil {
+		if raw, err := json.Marshal(m); err == nil {
+			r.Blocks = []Block{other(raw)}
+		}
+	}
+}
+
+// ended takes over what only the end of a message says.
+func (s *Session) ended(r *Row, m fields) {
+	switch r.Kind {
+	case UserRow:
+		text := clip(plain(r.Blocks), maxLabel)
+		s.Info.LastPrompt = text
+		if s.Info.FirstPrompt == "" && text != "" {
+			s.Info.FirstPrompt, s.fx.Changed = text, true
+		}
+	case AssistantRow:
+		r.Stop, r.Error, r.Usage = clip(m.text("stopReason", "stop_reason"), 100), clip(m.text("errorMessage", "error_message"), maxText), usage(m.object("usage"))
+		if r.Model = clip(m.text("model"), 200); r.Model != "" && m.text("provider") != "" {
+			r.Model = clip(m.text("provider"), 200) + "/" + r.Model
+		}
+		s.failed = nil
+		if r.Stop == "error" {
+			s.failed = r
+		}
+	}
+}
+
+// stream applies one piece of the message that an assistant writes. The cumulative copies that older versions send along
+// are used only to find a beginning that was missed: together with the pieces they would say everything twice.
+func (s *Session) stream(f fields) {
+	e := f.object("assistantMessageEvent", "assistant_message_event")
+	kind := strings.Replace(e.text("type"), "toolcall_args_", "toolcall_", 1)
+	key := messageKey(fields{"messageId": f.raw("messageId", "message_id")}, fields{"role": json.RawMessage(`"assistant"`)})
+	if id := e.text("messageId", "message_id"); id != "" {
+		key = "id:" + id
+	}
+	if key == "assistant" {
+		if id := f.object("message").text("id"); id != "" {
+			key = "id:" + id
+		}
+	}
+	if kind == "done" || kind == "error" { // defined, and not sent: the end of the message says it
+		return
+	}
+	r := s.messages[key]
+	joined := r == nil
+	if joined {
+		r = s.add(AssistantRow)
+		r.Open = true
+		s.messages[key] = r
+	}
+	what, part, ok := strings.Cut(kind, "_")
+	if !ok || kind == "start" {
+		s.touch(r)
+		return
+	}
+	if joined {
+		if whole := copyOf(f, e); whole != nil && part != "start" {
+			s.fill(r, whole)
+			s.adopt(r, what, e)
+			s.touch(r)
+			return
+		}
+	}
+	s.piece(r, what, part, f, e)
+	s.touch(r)
+}
+
+// copyOf is the cumulative copy that came with a piece; nil where there is none.
+func copyOf(f, e fields) fields {
+	if m := e.object("partial"); m != nil {
+		return m
+	}
+	return f.object("message")
+}
+
+// adopt lets the pieces that follow find the blocks of a copy.
+func (s *Session) adopt(r *Row, what string, e fields) {
+	r.slots = map[string]int{}
+	for i := range r.Blocks {
+		r.slots["#"+strconv.Itoa(i)] = i
+	}
+	if !e.has("contentIndex") && len(r.Blocks) > 0 {
+		r.slots[slot(what, e)] = len(r.Blocks) - 1
+	}
+}
+
+// slot names the block that a piece belongs to: its index, or what it is where no index is sent.
+func slot(what string, e fields) string {
+	if e.has("contentIndex") {
+		return "#" + strconv.Itoa(e.int("contentIndex"))
+	}
+	if id := e.text("id", "toolCallId", "tool_call_id"); what == "toolcall" && id != "" {
+		return "call:" + id
+	}
+	return what
+}
+
+func (s *Session) piece(r *Row, what, part string, f, e fields) {
+	name := slot(what, e)
+	if r.slots == nil {
+		r.slots = map[string]int{}
+		r.Blocks = nil // what a beginning shows of its content comes again in pieces
+	}
+	i, known := r.slots[name]
+	if known && part == "start" && !e.has("contentIndex") { // another one of its kind
+		known = false
+	}
+	if !known {
+		if len(r.Blocks) >= maxBlocks {
+			return
+		}
+		i = len(r.Blocks)
+		r.slots[name] = i
+		r.Blocks = append(r.Blocks, s.opening(what, part, f, e))
+	}
+	b := &r.Blocks[i]
+	switch part {
+	case "delta":
+		switch text := e.text("delta", "text"); {
+		case !known && len(b.Text) > 0: // the copy it was begun from holds this piece
+		case text != "":
+			b.add(text)
+		case e.text("content") != "":
+			b.set(e.text("content"))
+		}
+	case "end":
+		if c := e.object("toolCall", "tool_call"); c != nil {
+			*b = call(c)
+		} else if e.has("content") {
+			b.set(e.text("content"))
+		}
+	}
+}
+
+// opening is a block as its first piece begins it.
+func (s *Session) opening(what, part string, f, e fields) Block {
+	b := Block{Kind: TextBlock}
+	switch what {
+	case "thinking":
+		b.Kind = ThinkingBlock
+	case "toolcall":
+		b.Kind, b.Call, b.Name = CallBlock, clip(e.text("id", "toolCallId"), maxLabel), clip(e.text("toolName", "tool_name"), maxLabel)
+	}
+	if content := copyOf(f, e).array("content"); e.has("contentIndex") {
+		if n := e.int("contentIndex"); n >= 0 && n < len(content) {
+			had := block(content[n])
+			if b.Kind == CallBlock && b.Name == "" {
+				b.Call, b.Name = had.Call, had.Name
+			}
+			if part == "delta" && had.Kind == b.Kind && b.Kind != CallBlock {
+				b.Text, b.Cut = had.Text, had.Cut
+			}
+		}
+	}
+	return b
+}
+
+// tool applies what happens to a call.
+func (s *Session) tool(part string, f fields) {
+	id := clip(f.text("toolCallId", "tool_call_id"), maxLabel)
+	r := s.toolRow(id)
+	if r == nil {
+		r = s.add(ToolRow)
+		r.Open, r.Tool = true, &Tool{Call: id, Parent: clip(f.text("parentToolCallId"), maxLabel)}
+		s.tools = append(s.tools, r)
+	}
+	t := r.Tool
+	if name := f.text("toolName", "tool_name"); name != "" {
+		t.Name = clip(name, maxLabel)
+	}
+	if args := f.raw("args", "arguments"); args != nil && t.Arguments == nil {
+		t.Arguments = bounded(args)
+	}
+	switch part {
+	case "update":
+		t.Result = blocks(f.raw("partialResult", "partial_result")) // all of it so far, each time
+	case "end":
+		s.toolEnded(r, f.raw("result"), f.bool("isError", "is_error"), f.duration("durationMs"))
+	}
+	s.touch(r)
+}
+
+// bounded is raw if it is small enough to keep, and a word about it otherwise.
+func bounded(raw json.RawMessage) json.RawMessage {
+	if len(raw) <= maxArgs {
+		return raw
+	}
+	return compose([]member{{"too_large", strconv.Itoa(len(raw)) + " bytes"}})
+}
+
+func (s *Session) toolRow(id string) *Row {
+	for _, r := range s.tools {
+		if r.Tool.Call == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *Session) toolEnded(r *Row, result json.RawMessage, failed bool, took time.Duration) {
+	t := r.Tool
+	t.Result, t.IsError, t.Took = blocks(result), failed, took
+	if d := object(result).object("details"); d != nil {
+		if t.Diff = d.text("diff"); t.Diff == "" {
+			t.Diff = d.text("patch")
+		}
+		t.Diff = clip(t.Diff, maxText)
+	}
+	r.Open = false
+	for i, one := range s.tools {
+		if one == r {
+			s.tools = append(s.tools[:i:i], s.tools[i+1:]...)
+			break
+		}
+	}
+	s.retire(WhyTool, func(a Ask) bool { return a.Call != "" && a.Call == t.Call })
+}
+
+// toolResult is a result as a message: the end of a call that did not say it ended.
+func (s *Session) toolResult(m fields) {
+	id := clip(m.text("toolCallId", "tool_call_id"), maxLabel)
+	r := s.toolRow(id)
+	if r == nil {
+		return
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return
+	}
+	s.toolEnded(r, raw, m.bool("isError", "is_error"), m.duration("durationMs"))
+	s.touch(r)
+}
+
+// history makes rows of the messages of a session that is taken up again: it says nothing of them by itself.
+func (s *Session) history(messages []json.RawMessage) {
+	if s.rows > 0 {
+		return
+	}
+	calls := map[string]*Row{}
+	for _, raw := range messages {
+		m := object(raw)
+		role := m.text("role")
+		if role == "toolResult" {
+			if r := calls[m.text("toolCallId")]; r != nil {
+				s.toolEnded(r, raw, m.bool("isError"), m.duration("durationMs"))
+				s.touch(r)
+			}
+			continue
+		}
+		if m == nil || role == "custom" && string(m["display"]) == "false" {
+			continue
+		}
+		r := s.messageRow(role)
+		s.fill(r, m)
+		s.ended(r, m)
+		if at := m.num("timestamp"); at > 0 && at < 1e14 {
+			r.At = time.UnixMilli(int64(at))
+		}
+		for _, b := range r.Blocks {
+			if b.Kind == CallBlock {
+				t := s.add(ToolRow)
+				t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}
+				calls[b.Call] = t
+			}
+		}
+	}
+	s.failed = nil
+}
+
+// arguments is text as JSON if it is an object.
+func (f fields) arguments(text []byte) json.RawMessage {
+	if f == nil {
+		return nil
+	}
+	return json.RawMessage(text)
+}

@@ -1,0 +1,254 @@
+package pi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/pirpc"
+	"deskbell/backend/wire"
+)
+
+// waiting is a dialog on its way through the inbox.
+type waiting struct {
+	end   context.CancelCauseFunc
+	item  string // the message's id, once there is one
+	title string
+}
+
+// endedError is why a dialog ended without the person.
+type endedError pirpc.Why
+
+func (e endedError) Error() string { return string(e) }
+
+// The option values of a confirm.
+const (
+	approve = "approve"
+	deny    = "deny"
+)
+
+// answerName is the one property of what an Input answers.
+const answerName = "value"
+
+// ask puts a dialog before the person, without waiting. l.mu is held.
+func (l *live) ask(a pirpc.Ask) {
+	ctx, end := context.WithCancelCause(l.ctx)
+	w := &waiting{end: end}
+	l.asks[a.ID] = w
+	e := l.cur
+	prompt := l.s.Info.LastPrompt
+	l.work.Go(func() {
+		defer end(nil)
+		answer := l.answerTo(ctx, e, w, a, prompt)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.asks, a.ID)
+		record, fx, err := l.s.Answer(a.ID, answer, l.b.Now())
+		l.apply(fx)
+		switch {
+		case err == nil:
+			l.write(record)
+		case errors.Is(err, pirpc.ErrNotFit): // it was checked; the dialog must not hang for it
+			if record, fx, err := l.s.Answer(a.ID, pirpc.Answer{}, l.b.Now()); err == nil {
+				l.apply(fx)
+				l.write(record)
+			}
+		}
+	})
+}
+
+// answerTo returns the answer to a dialog, whoever gives it; the zero answer dismisses it.
+func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, prompt string) pirpc.Answer {
+	select {
+	case <-e.ready:
+	case <-ctx.Done():
+		return pirpc.Answer{}
+	}
+	if g, ok := readGate(a); ok {
+		return l.gate(ctx, e, w, a, g, prompt)
+	}
+	it := l.item(e, a)
+	if a.Tool != nil {
+		it.Content.Call = l.toolCall(e, a.Tool.Name, a.Tool.Arguments, a.Tool.Call, prompt)
+	}
+	ended, err := l.decided(ctx, w, a, it)
+	if err != nil {
+		return pirpc.Answer{}
+	}
+	return meaning(a, ended.Outcome)
+}
+
+// decided submits a card and returns it as it ended: by the person, by its deadline, or because nobody waits any more.
+func (l *live) decided(ctx context.Context, w *waiting, a pirpc.Ask, it inbox.Item) (inbox.Item, error) {
+	entry := inbox.Entry{At: it.ReceivedAt, Actor: "agent:" + it.Agent, Action: "submitted"}
+	it, _, err := l.b.Inbox.Submit(context.WithoutCancel(ctx), inbox.New{Item: it, Entry: entry, MaxOpen: l.b.Depth()})
+	if err != nil {
+		var full *inbox.LimitError
+		if errors.As(err, &full) {
+			l.note("a question was dismissed: too many of this session's wait already")
+		} else {
+			l.b.Log.Error("a dialog could not be put before the person", "protocol", Name, "err", err)
+		}
+		return it, err
+	}
+	l.mu.Lock()
+	w.item, w.title = it.ID, it.Title
+	l.cur.moved = true
+	l.mu.Unlock()
+	ended, err := l.b.Inbox.Await(ctx, it.ID)
+	if err == nil {
+		return ended, nil
+	}
+	return l.leave(ctx, it.ID)
+}
+
+// leave closes the card of a dialog that nobody waits for any more. One whose time is over has expired; one that was
+// decided by now stays so.
+func (l *live) leave(ctx context.Context, id string) (inbox.Item, error) {
+	why := context.Cause(ctx)
+	ctx = context.WithoutCancel(ctx)
+	it, err := l.b.Inbox.Get(ctx, id)
+	if err == nil && !it.Terminal() {
+		it, err = l.b.Inbox.Leave(ctx, id, why.Error())
+	}
+	if err != nil {
+		l.b.Log.Error("a dialog that nobody waits for could not be closed", "protocol", Name, "err", err)
+	}
+	return it, err
+}
+
+// item is a dialog as the person sees it.
+func (l *live) item(e *epoch, a pirpc.Ask) inbox.Item {
+	now := a.At.UTC().Truncate(time.Millisecond)
+	title := oneLine(a.Title, maxTitle)
+	if title == "" {
+		title = "pi asks"
+	}
+	it := inbox.Item{
+		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: e.agent, Title: title, Priority: inbox.High,
+		ReceivedAt: now, ChangedAt: now, Original: a.Raw,
+		Content: inbox.Content{Body: body(a, title), Project: oneLine(l.where(), 500), Runtime: Name, Held: true, PersonOnly: true, Request: request(a)},
+	}
+	if !a.Deadline.IsZero() {
+		// A little before the dialog's own end, so that the card has expired when that comes.
+		it.ExpiresAt = a.Deadline.UTC().Truncate(time.Millisecond).Add(-2 * time.Millisecond)
+	}
+	return it
+}
+
+// body is what a dialog says besides its title, word for word: it is no Markdown.
+func body(a pirpc.Ask, title string) string {
+	var parts []string
+	if whole := strings.TrimSpace(pirpc.Plain(a.Title)); whole != title {
+		parts = append(parts, whole)
+	}
+	if m := strings.TrimRight(pirpc.Plain(a.Message), "\n"); strings.TrimSpace(m) != "" {
+		parts = append(parts, m)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	text := strings.Join(parts, "\n\n")
+	text = strings.ToValidUTF8(text[:min(len(text), 60<<10)], "")
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + text + "\n" + fence
+}
+
+// request is the answers that a dialog takes, in the inbox's words.
+func request(a pirpc.Ask) *inbox.Request {
+	switch {
+	case a.Method == pirpc.Confirm:
+		return &inbox.Request{Mode: inbox.Confirm, Options: []inbox.Option{{Value: approve, Label: "Approve"}, {Value: deny, Label: "Deny"}}}
+	case a.Method == pirpc.Select && a.Multiple:
+		return &inbox.Request{Mode: inbox.Input, Schema: manySchema(a)}
+	case a.Method == pirpc.Select && len(a.Options) > 0:
+		r := &inbox.Request{Mode: inbox.Select}
+		for _, o := range a.Options {
+			if _, had := r.Option(o.Value); !had {
+				r.Options = append(r.Options, inbox.Option{Value: o.Value, Label: oneLine(o.Label, 500), Description: oneLine(o.Description, 1000)})
+			}
+		}
+		return r
+	case a.Method == pirpc.Input || a.Method == pirpc.Editor:
+		return &inbox.Request{Mode: inbox.Input, Schema: textSchema(a)}
+	}
+	return &inbox.Request{Mode: inbox.Select, ForbidRespond: true} // it can only be dismissed
+}
+
+func textSchema(a pirpc.Ask) json.RawMessage {
+	p := []wire.Member{{Name: "type", Value: wire.Quote("string")}, {Name: "title", Value: wire.Quote("Answer")}}
+	if a.Placeholder != "" {
+		p = append(p, wire.Member{Name: "description", Value: wire.Quote(oneLine(a.Placeholder, 500))})
+	}
+	if a.Prefill != "" {
+		p = append(p, wire.Member{Name: "default", Value: wire.Quote(a.Prefill)})
+	}
+	if a.Method == pirpc.Editor {
+		p = append(p, wire.Member{Name: "contentMediaType", Value: wire.Quote("text/plain")})
+	}
+	return objectSchema(wire.Compose(p))
+}
+
+func manySchema(a pirpc.Ask) json.RawMessage {
+	values := make([]string, len(a.Options))
+	for i, o := range a.Options {
+		values[i] = o.Value
+	}
+	enum, _ := json.Marshal(values) // strings always marshal
+	items := wire.Compose([]wire.Member{{Name: "type", Value: wire.Quote("string")}, {Name: "enum", Value: enum}})
+	return objectSchema(wire.Compose([]wire.Member{{Name: "type", Value: wire.Quote("array")}, {Name: "title", Value: wire.Quote("Answers")}, {Name: "items", Value: items}}))
+}
+
+// objectSchema is the schema of an object with that one property.
+func objectSchema(property []byte) json.RawMessage {
+	return wire.Compose([]wire.Member{
+		{Name: "type", Value: wire.Quote("object")},
+		{Name: "properties", Value: wire.Compose([]wire.Member{{Name: answerName, Value: property}})},
+		{Name: "required", Value: []byte(`["` + answerName + `"]`)},
+		{Name: "additionalProperties", Value: []byte("false")},
+	})
+}
+
+// meaning is what an outcome tells the dialog: only an answer that says so in so many words says anything but no.
+func meaning(a pirpc.Ask, o *inbox.Outcome) pirpc.Answer {
+	if o == nil || o.State != inbox.Answered {
+		return pirpc.Answer{}
+	}
+	if text, ok := wire.String(o.Value); ok {
+		if a.Method == pirpc.Confirm {
+			yes := text == approve
+			return pirpc.Answer{Confirmed: &yes}
+		}
+		return pirpc.Answer{Value: &text}
+	}
+	given, _ := wire.Get(o.Value, answerName)
+	if text, ok := wire.String(given); ok {
+		return pirpc.Answer{Value: &text}
+	}
+	var values []string
+	if json.Unmarshal(given, &values) == nil && values != nil {
+		return pirpc.Answer{Values: values}
+	}
+	return pirpc.Answer{}
+}
+
+// Reply implements inbox.Replier: the record that an ended card is answered with. It goes out while the dialog waits.
+func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
+	a, ok := pirpc.ReadAsk(it.Original, it.ReceivedAt)
+	if !ok {
+		return inbox.Reply{}, fmt.Errorf("the dialog of %s cannot be read", it.ID)
+	}
+	answer := meaning(a, it.Outcome)
+	if _, isGate := readGate(a); isGate {
+		answer = gateAnswer(it.Outcome)
+	}
+	record, err := answer.Encode(a)
+	return inbox.Reply{Body: record}, err
+}

@@ -1,0 +1,115 @@
+package pi
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/pirpc"
+)
+
+// File is a session that pi keeps in its own folder, whoever ran it.
+type File struct {
+	Path    string
+	ID      string
+	Title   string // as it was named, or what it was first told
+	Changed time.Time
+}
+
+const (
+	maxFiles    = 100
+	maxFileHead = 256 << 10 // how much of a file is read for its title, in bytes
+)
+
+// sessionFolder is where pi keeps the sessions of a folder. The variables and the name are pi's own.
+func sessionFolder(folder string, getenv func(string) string) string {
+	if own := getenv("PI_CODING_AGENT_SESSION_DIR"); own != "" {
+		return own
+	}
+	agent := getenv("PI_CODING_AGENT_DIR")
+	if agent == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		agent = filepath.Join(home, ".pi", "agent")
+	}
+	name := strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(folder, `/\`))
+	return filepath.Join(agent, "sessions", "--"+name+"--")
+}
+
+// Files are the sessions that pi keeps of a folder, the one changed last first. What cannot be read is left out.
+func Files(folder string, getenv func(string) string) ([]File, error) {
+	dir := sessionFolder(folder, getenv)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || dir == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []File
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || filepath.Ext(e.Name()) != ".jsonl" {
+			continue
+		}
+		out = append(out, File{Path: filepath.Join(dir, e.Name()), Changed: info.ModTime()})
+	}
+	slices.SortFunc(out, func(a, b File) int { return b.Changed.Compare(a.Changed) })
+	out = out[:min(len(out), maxFiles)]
+	kept := out[:0]
+	for _, f := range out {
+		if where, ok := f.read(); ok && (where == "" || where == folder) {
+			kept = append(kept, f)
+		}
+	}
+	return kept, nil
+}
+
+// read finds out what a file is about, and in which folder it was.
+func (f *File) read() (folder string, ok bool) {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return "", false
+	}
+	defer file.Close()
+	r := pirpc.NewReader(bufio.NewReader(file), maxFileHead)
+	named, told := "", ""
+	for read := 0; read < maxFileHead; {
+		line, err := r.Read()
+		if err != nil {
+			break
+		}
+		read += len(line)
+		var entry struct {
+			Type    string          `json:"type"`
+			ID      string          `json:"id"`
+			CWD     string          `json:"cwd"`
+			Name    string          `json:"name"`
+			Message json.RawMessage `json:"message"`
+		}
+		if json.Unmarshal(line, &entry) != nil {
+			continue
+		}
+		switch entry.Type {
+		case "session":
+			f.ID, folder, ok = entry.ID, entry.CWD, entry.ID != ""
+		case "session_info":
+			named = entry.Name
+		case "message":
+			if told == "" {
+				told = pirpc.UserText(entry.Message)
+			}
+		}
+	}
+	f.Title = oneLine(cmp.Or(named, told), maxTitle)
+	return folder, ok
+}

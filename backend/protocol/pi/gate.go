@@ -1,0 +1,154 @@
+package pi
+
+import (
+	"context"
+	_ "embed" // the gate
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"deskbell/backend/gate"
+	"deskbell/backend/inbox"
+	"deskbell/backend/pirpc"
+	"deskbell/backend/wire"
+)
+
+// gateSource is the extension that makes pi ask leave for each call of a tool.
+//
+//go:embed gate.ts
+var gateSource []byte
+
+// gateMark begins the title of what the gate asks; the call follows it as JSON.
+const gateMark = "deskbell-gate/1 "
+
+// gateCall is a call that the gate asks leave for.
+type gateCall struct {
+	Tool  string          `json:"tool"`
+	Call  string          `json:"call"`
+	Input json.RawMessage `json:"input"`
+}
+
+// readGate reads what the hub's own gate asks; false for any other dialog. The title is read from the request as it
+// came, since calls are longer than titles.
+func readGate(a pirpc.Ask) (gateCall, bool) {
+	var g gateCall
+	if a.Method != pirpc.Input || !strings.HasPrefix(a.Title, gateMark) {
+		return g, false
+	}
+	raw, _ := wire.Get(a.Raw, "title")
+	title, _ := wire.String(raw)
+	text, ok := strings.CutPrefix(title, gateMark)
+	if !ok || json.Unmarshal([]byte(text), &g) != nil || g.Tool == "" {
+		return g, false
+	}
+	if len(g.Input) == 0 || g.Input[0] != '{' || wire.Check(g.Input, 0) != nil {
+		return g, false
+	}
+	return g, true
+}
+
+// WriteGate puts the gate into file, as this version has it, and returns its path.
+func WriteGate(file string) (string, error) {
+	if had, err := os.ReadFile(file); err == nil && string(had) == string(gateSource) {
+		return file, nil
+	}
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = os.WriteFile(file+".new", gateSource, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("the gate for pi: %w", err)
+	}
+	return file, nil
+}
+
+// toolCall is a call of a tool, as rules and the person see it.
+func (l *live) toolCall(e *epoch, tool string, arguments json.RawMessage, id, prompt string) *inbox.Call {
+	if len(arguments) == 0 || wire.Check(arguments, 0) != nil || arguments[0] != '{' {
+		arguments = json.RawMessage("{}")
+	}
+	return &inbox.Call{Tool: oneLine(tool, 200), Arguments: arguments, Platform: Name, Folder: oneLine(l.where(), 1000), Session: e.key, Request: oneLine(id, 200), Prompt: prompt}
+}
+
+// gate answers a call that the hub's own gate asks leave for: by a rule, or by the person.
+func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g gateCall, prompt string) pirpc.Answer {
+	call := l.toolCall(e, g.Tool, g.Input, g.Call, prompt)
+	s := gate.Subject{Protocol: Name, Agent: e.agent, At: a.At, Call: *call}
+	if r := l.b.Gate.Judge(s); r.Verdict != gate.Ask {
+		if !l.judged(ctx, gate.Ruled(s, r, l.b.Now())) {
+			return verdict(false, "The hub could not record its decision.")
+		}
+		return verdict(r.Verdict == gate.Allow, r.Rule.Reason)
+	}
+	it := l.item(e, a)
+	it.Title, it.Content.Body, it.Content.Call = oneLine(describe(call), maxTitle), "", call
+	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}}
+	if !l.judged(ctx, gate.Judgement{Subject: s, Item: it.ID}) {
+		return verdict(false, "The hub could not record the question.")
+	}
+	it, err := l.decided(ctx, w, a, it)
+	if err != nil {
+		l.judged(ctx, gate.Judgement{Subject: s, Item: it.ID, Verdict: gate.Deny, Judge: "system:error", DecidedAt: l.b.Now()})
+		return verdict(false, "The hub could not ask the person.")
+	}
+	l.judged(ctx, gate.Decided(s, it))
+	return gateAnswer(it.Outcome)
+}
+
+// judged stores how a call was judged, before its answer leaves. A call whose id was used before is judged like any,
+// and its first judgement stays.
+func (l *live) judged(ctx context.Context, j gate.Judgement) bool {
+	err := l.b.Gate.Record(context.WithoutCancel(ctx), j)
+	if err != nil && !errors.Is(err, gate.ErrJudged) {
+		l.b.Log.Error("a call could not be recorded", "protocol", Name, "err", err)
+		return false
+	}
+	return true
+}
+
+// gateAnswer is what an outcome tells the gate.
+func gateAnswer(o *inbox.Outcome) pirpc.Answer {
+	if o == nil {
+		return pirpc.Answer{}
+	}
+	switch value, _ := wire.String(o.Value); {
+	case o.State == inbox.Answered && value == inbox.Allow:
+		return verdict(true, o.Comment)
+	case o.State == inbox.Answered, o.State == inbox.Declined:
+		return verdict(false, o.Comment)
+	case o.State == inbox.Expired:
+		return verdict(false, "Nobody answered in time.")
+	}
+	return pirpc.Answer{}
+}
+
+// verdict is the gate's answer. Its reason reaches the model.
+func verdict(allow bool, reason string) pirpc.Answer {
+	word := inbox.Deny
+	if allow {
+		word = inbox.Allow
+	} else if reason == "" {
+		reason = "Refused by the person at this hub."
+	}
+	text := string(wire.Compose([]wire.Member{{Name: "verdict", Value: wire.Quote(word)}, {Name: "reason", Value: wire.Quote(reason)}}))
+	return pirpc.Answer{Value: &text}
+}
+
+// telling are the arguments that say most of a call, best first.
+var telling = []string{"command", "path", "file_path", "url", "pattern", "query"}
+
+func describe(c *inbox.Call) string {
+	for _, name := range telling {
+		raw, _ := wire.Get(c.Arguments, name)
+		if text, ok := wire.String(raw); ok && text != "" {
+			return c.Tool + ": " + text
+		}
+	}
+	return c.Tool
+}

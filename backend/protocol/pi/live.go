@@ -1,0 +1,285 @@
+package pi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/pirpc"
+	"deskbell/backend/protocol"
+	"deskbell/backend/transcript"
+)
+
+// link is the way to a pi.
+type link interface {
+	// Write hands it a record, without waiting.
+	Write(record []byte) error
+	// Stop asks for its end, without waiting.
+	Stop()
+}
+
+// live is one pi that runs.
+type live struct {
+	b      *Binding
+	link   link
+	origin string
+	ctx    context.Context // ends with the pi
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup // whatever waits on its behalf
+	ended  chan struct{}  // closed when everything about it is written down
+
+	mu      sync.Mutex
+	s       *pirpc.Session
+	cur     *epoch
+	saves   []*epoch // replaced ones that are still to be written down
+	asks    map[string]*waiting
+	waits   map[string]chan pirpc.Result
+	folder  string // where it works
+	args    []string
+	resume  string // the key of the session that it takes up again
+	heard   time.Time
+	stats   bool // what it cost is to be asked
+	failure string
+}
+
+// epoch is one session in the process: pi may put another in its place.
+type epoch struct {
+	ctx    context.Context // ends with it
+	cancel context.CancelFunc
+	began  time.Time
+	ready  chan struct{} // closed when it is enrolled
+	agent  string        // as the fleet knows it, once it is enrolled
+	key    string
+	rec    transcript.Session
+	offset int // rows that were there before
+	dirty  map[int]*pirpc.Row
+	moved  bool
+	over   bool
+}
+
+func newEpoch(ctx context.Context, now time.Time) *epoch {
+	ctx, cancel := context.WithCancel(ctx)
+	return &epoch{ctx: ctx, cancel: cancel, began: now, ready: make(chan struct{}), dirty: map[int]*pirpc.Row{}, moved: true}
+}
+
+// errExited is why what waited on a pi's behalf ends.
+var errExited = errors.New("the agent's process has ended")
+
+func (b *Binding) newLive(ctx context.Context, origin string) *live {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &live{
+		b: b, origin: origin, ctx: ctx, cancel: cancel, ended: make(chan struct{}), s: pirpc.New(0), cur: newEpoch(ctx, b.Now()),
+		asks: map[string]*waiting{}, waits: map[string]chan pirpc.Result{}, heard: b.Now(),
+	}
+}
+
+// begin asks the pi who it is and keeps its books until exit.
+func (l *live) begin() {
+	l.work.Go(l.keep)
+	l.work.Go(l.deliver)
+	l.work.Go(l.introduce)
+}
+
+// introduce asks what there is to know. Pi reads it when it is ready, and says nothing by itself.
+func (l *live) introduce() {
+	state, err := l.call(l.ctx, pirpc.Command{Type: "get_state"})
+	if err != nil {
+		if l.ctx.Err() == nil {
+			l.note("pi did not say that it is ready: an extension may be asking something while it starts, which pi cannot hear the answer to")
+		}
+		return
+	}
+	var had struct {
+		Messages int `json:"messageCount"`
+	}
+	_ = json.Unmarshal(state.Data, &had) // what is not there is none
+	ask := []string{"get_commands", "get_available_models"}
+	if had.Messages > 0 {
+		ask = append([]string{"get_messages"}, ask...)
+	}
+	select {
+	case <-l.epoch().ready: // so that history is not read where it is known
+	case <-l.ctx.Done():
+		return
+	}
+	for _, name := range ask {
+		if name == "get_messages" && l.known() {
+			continue
+		}
+		if _, err := l.call(l.ctx, pirpc.Command{Type: name}); err != nil && l.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+func (l *live) epoch() *epoch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur
+}
+
+// known says whether the transcript has rows from an earlier life of the session.
+func (l *live) known() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur.offset > 0
+}
+
+// take applies a record of pi's.
+func (l *live) take(record []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.b.Now()
+	l.heard = now
+	l.apply(l.s.Take(record, now))
+}
+
+func (l *live) tooLarge(e *pirpc.TooLargeError) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(l.s.TooLarge(e, l.b.Now()))
+}
+
+// tick applies what time alone does.
+func (l *live) tick() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.b.Now()
+	if next := l.s.Next(); !next.IsZero() && !next.After(now) {
+		l.apply(l.s.Tick(now))
+	}
+}
+
+// apply carries out what a record or the clock did. l.mu is held, and nothing here waits.
+func (l *live) apply(fx pirpc.Effects) {
+	for _, record := range fx.Write {
+		l.write(record)
+	}
+	for _, r := range fx.Rows {
+		l.cur.dirty[r.N] = r
+	}
+	l.cur.moved = l.cur.moved || fx.Changed
+	l.stats = l.stats || fx.Settled
+	for _, e := range fx.Ended {
+		if w := l.asks[e.ID]; w != nil {
+			w.end(endedError(e.Why))
+		}
+	}
+	if fx.Replaced {
+		l.replace()
+	}
+	for _, a := range fx.Asks {
+		l.ask(a)
+	}
+	for _, r := range fx.Results {
+		if ch := l.waits[r.ID]; ch != nil {
+			delete(l.waits, r.ID)
+			ch <- r // it has room
+		}
+	}
+}
+
+// replace begins the books of the session that took the other's place.
+func (l *live) replace() {
+	l.cur.over = true
+	l.cur.cancel()
+	l.saves = append(l.saves, l.cur)
+	l.cur = newEpoch(l.ctx, l.b.Now())
+	l.s.Restart(0)
+	l.work.Go(l.introduce)
+}
+
+// write hands a record to pi. One that does not take it cannot be told anything any more: it is ended.
+func (l *live) write(record []byte) {
+	if err := l.link.Write(record); err != nil && l.ctx.Err() == nil {
+		l.failure = err.Error()
+		l.link.Stop()
+	}
+}
+
+// note puts a line of the hub's own into the transcript.
+func (l *live) note(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(l.s.Note("warning", text, l.b.Now()))
+}
+
+// call sends a command and waits for its answer.
+func (l *live) call(ctx context.Context, c pirpc.Command) (pirpc.Result, error) {
+	answer, err := l.send(c)
+	if err != nil {
+		return pirpc.Result{}, err
+	}
+	select {
+	case r := <-answer:
+		if r.NoAnswer {
+			return r, protocol.Errorf(http.StatusGatewayTimeout, "no_answer", "pi gave no answer")
+		}
+		if r.Error != "" {
+			return r, protocol.Errorf(http.StatusConflict, "refused_by_pi", pirpc.Plain(r.Error))
+		}
+		return r, nil
+	case <-ctx.Done():
+		return pirpc.Result{}, ctx.Err()
+	case <-l.ended:
+		return pirpc.Result{}, errUnknown
+	}
+}
+
+// send sends a command; its answer comes on the channel.
+func (l *live) send(c pirpc.Command) (<-chan pirpc.Result, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, record, fx, err := l.s.Command(c, l.b.Now())
+	var wrong *pirpc.ParamError
+	switch {
+	case errors.As(err, &wrong) && wrong.Param != "":
+		return nil, inbox.Invalid("/"+wrong.Param, "%s", wrong.Problem)
+	case errors.As(err, &wrong):
+		return nil, inbox.Invalid("/type", "%s", wrong)
+	case err != nil:
+		return nil, errUnknown
+	}
+	answer := make(chan pirpc.Result, 1)
+	l.waits[id] = answer
+	l.apply(fx)
+	l.write(record)
+	return answer, nil
+}
+
+func (l *live) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(l.s.Stop(l.b.Now()))
+}
+
+// end asks for the end of the process; exit says when it has come.
+func (l *live) end() {
+	l.mu.Lock()
+	l.apply(l.s.Stopping(l.b.Now()))
+	l.mu.Unlock()
+	l.link.Stop()
+}
+
+// exit says that the pi has ended, and how, and returns when everything about it is written down.
+func (l *live) exit(how string) {
+	l.mu.Lock()
+	if l.failure != "" {
+		how = l.failure + "; " + how
+	}
+	fx := l.s.Exit(how, l.b.Now())
+	l.cur.over = true
+	l.cur.rec.Ended = how
+	l.apply(fx)
+	l.mu.Unlock()
+	l.cancel(errExited)
+	l.work.Wait()
+	l.save(context.WithoutCancel(l.ctx), true)
+	l.forget()
+	close(l.ended)
+	l.b.OnChange()
+}

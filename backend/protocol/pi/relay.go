@@ -1,0 +1,105 @@
+package pi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+
+	"deskbell/backend/pirpc"
+	"deskbell/backend/protocol"
+	"deskbell/backend/socket"
+	"deskbell/backend/transcript"
+)
+
+// A relay connects a pi that runs in the user's own terminal. A frame is one record of pi's RPC, either way; the relay
+// and the hub say what else there is to say in records whose type begins with "relay_", which pi has none of.
+const (
+	RelayHello   = "relay_hello"   // to the hub: what runs, and where
+	RelayDropped = "relay_dropped" // to the hub: a record was too large and was left out
+	RelayExit    = "relay_exit"    // to the hub: pi has ended
+	RelayStop    = "relay_stop"    // to the relay: end pi
+)
+
+// RelayRecord is one of those.
+type RelayRecord struct {
+	Type   string   `json:"type"`
+	Folder string   `json:"folder,omitempty"`
+	Args   []string `json:"args,omitempty"`
+	Size   int64    `json:"size,omitempty"`
+	Code   int      `json:"code,omitempty"`
+	Stderr string   `json:"stderr,omitempty"`
+}
+
+// MaxFrame is the largest record that a relay sends.
+const MaxFrame = 16 << 20
+
+// relayed is a pi behind a relay.
+type relayed struct{ conn *socket.Conn }
+
+func (r relayed) Write(record []byte) error {
+	if !r.conn.Send(record) {
+		return socket.ErrSlow
+	}
+	return nil
+}
+
+func (r relayed) Stop() { r.conn.Send([]byte(`{"type":"` + RelayStop + `"}`)) }
+
+// relay answers GET /pi: the WebSocket of one pi. Only from this machine, and never from a page, whoever's it is.
+func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return protocol.Errorf(http.StatusForbidden, "not_authorized", "a pi is connected from this machine only")
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
+		return protocol.Errorf(http.StatusForbidden, "not_authorized", "a pi is connected from this machine only")
+	}
+	if r.Header.Get("Origin") != "" {
+		return protocol.Errorf(http.StatusForbidden, "forbidden_origin", "a page cannot connect a pi")
+	}
+	conn, err := socket.Accept(w, r, socket.Options{MaxFrame: MaxFrame})
+	if err != nil {
+		return nil // it was answered
+	}
+	l := b.newLive(context.WithoutCancel(r.Context()), transcript.Relay)
+	l.link = relayed{conn}
+	how := "the connection to the relay was lost"
+	l.begin()
+	err = conn.Run(r.Context(), func(_ context.Context, frame []byte) error {
+		if meta, ok := relayRecord(frame); ok {
+			if meta.Type == RelayExit {
+				how = fmt.Sprintf("pi ended with exit code %d\n%s", meta.Code, pirpc.Plain(meta.Stderr))
+			}
+			l.told(meta)
+			return nil
+		}
+		l.take(frame)
+		return nil
+	})
+	l.exit(how)
+	return err
+}
+
+func relayRecord(frame []byte) (RelayRecord, bool) {
+	var m RelayRecord
+	if len(frame) > 256<<10 || json.Unmarshal(frame, &m) != nil {
+		return m, false
+	}
+	return m, m.Type == RelayHello || m.Type == RelayDropped || m.Type == RelayExit
+}
+
+// told takes over what a relay says of its pi.
+func (l *live) told(m RelayRecord) {
+	switch m.Type {
+	case RelayHello:
+		l.mu.Lock()
+		l.folder, l.args = oneLine(m.Folder, 4096), m.Args[:min(len(m.Args), maxArgs)]
+		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true
+		l.mu.Unlock()
+	case RelayDropped:
+		l.tooLarge(&pirpc.TooLargeError{Size: m.Size})
+	}
+}

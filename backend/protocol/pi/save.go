@@ -1,0 +1,262 @@
+package pi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/pirpc"
+	"deskbell/backend/transcript"
+)
+
+const (
+	// beat is how often what moved is written down, and the clock looked at.
+	beat = 100 * time.Millisecond
+	// grace is how long a pi may take to say who it is before it gets a name of the hub's making: an extension may ask
+	// something before it can.
+	grace = time.Second
+	// present is how often a pi counts as seen.
+	present = 15 * time.Second
+)
+
+// keep writes down what moves, and lets time pass, until the pi has ended.
+func (l *live) keep() {
+	ticks, seen := time.NewTicker(beat), time.NewTicker(present)
+	defer ticks.Stop()
+	defer seen.Stop()
+	began := time.Now()
+	for {
+		select {
+		case <-ticks.C:
+			l.tick()
+			l.save(l.ctx, time.Since(began) > grace)
+			l.askStats()
+		case <-seen.C:
+			if agent := l.agent(); agent != "" {
+				l.b.Fleet.Seen(agent)
+			}
+			if l.silent() {
+				l.b.OnChange() // the page says for how long
+			}
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// silent says that nothing is heard of a pi that is at work.
+func (l *live) silent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.s.Busy() && l.b.Now().Sub(l.heard) >= present
+}
+
+// askStats asks what the session has cost, when it has come to rest.
+func (l *live) askStats() {
+	l.mu.Lock()
+	wanted := l.stats
+	l.stats = false
+	l.mu.Unlock()
+	if wanted {
+		_, _ = l.send(pirpc.Command{Type: "get_session_stats"}) // without it the page says less
+	}
+}
+
+func (l *live) agent() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur.agent
+}
+
+// save writes down what moved. anyway says that a session without a name of its own gets one now.
+func (l *live) save(ctx context.Context, anyway bool) {
+	l.mu.Lock()
+	replaced := slices.Clone(l.saves)
+	cur, over := l.cur, l.cur.over
+	l.mu.Unlock()
+	for _, e := range append(replaced, cur) {
+		over := over || e != cur
+		if err := l.saveEpoch(ctx, e, over, anyway || over); err != nil && ctx.Err() == nil {
+			l.b.Log.Error("a session cannot be written down", "protocol", Name, "err", err)
+			return
+		}
+		if e != cur {
+			l.mu.Lock()
+			l.saves = slices.DeleteFunc(l.saves, func(x *epoch) bool { return x == e })
+			l.mu.Unlock()
+		}
+	}
+}
+
+func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error {
+	select {
+	case <-e.ready:
+	default:
+		l.mu.Lock()
+		id := l.s.Info.SessionID
+		if e != l.cur {
+			id = ""
+		}
+		wanted := len(e.dirty) > 0 || len(l.s.Asks()) > 0
+		failed := over && !l.s.Ready()
+		l.mu.Unlock()
+		if failed {
+			return nil // it never came up: whoever started it is told why, and there is nothing to keep
+		}
+		if id == "" && !(anyway && (wanted || over)) {
+			return nil
+		}
+		if err := l.enrol(ctx, e, id); err != nil {
+			return err
+		}
+	}
+	rows, moved, err := l.gather(e)
+	if err != nil || (len(rows) == 0 && !moved) {
+		return err
+	}
+	if err := l.b.Transcripts.Put(ctx, l.record(e)); err != nil {
+		return err
+	}
+	if err := l.b.Transcripts.PutRows(ctx, Name, e.key, rows); err != nil {
+		return err
+	}
+	l.b.OnChange()
+	return nil
+}
+
+// errRevoked: the operator keeps this session out.
+var errRevoked = errors.New("this session was revoked")
+
+// enrol makes a session a peer and finds what is there of it. Its name is pi's own; one that is taken by another
+// process, or not known, is made.
+func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
+	if l.resume != "" && e == l.epoch() {
+		id, l.resume = l.resume, "" // the same session, whatever pi calls it now
+	}
+	agent := fleet.PeerID(Name, cmp.Or(id, "s-"+strings.ToLower(inbox.RandomName()[:12])))
+	key := strings.TrimPrefix(agent, Name+"/")
+	l.b.mu.Lock()
+	if l.b.byKey[key] != nil && l.b.byKey[key] != l {
+		key += "+" + strings.ToLower(inbox.RandomName()[:6])
+		agent = Name + "/" + key
+	}
+	l.b.byKey[key] = l
+	l.b.mu.Unlock()
+	peer, err := l.b.Fleet.Peer(ctx, agent, Name)
+	if err != nil {
+		return err
+	}
+	if !peer.RevokedAt.IsZero() {
+		l.mu.Lock()
+		l.failure = errRevoked.Error()
+		l.mu.Unlock()
+		l.link.Stop()
+		return errRevoked
+	}
+	if err := l.watchLeave(e, agent); err != nil {
+		return err
+	}
+	had, err := l.b.Transcripts.Get(ctx, Name, key)
+	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.offset, e.agent, e.key = had.Rows, agent, key
+	opened := had.OpenedAt
+	if opened.IsZero() {
+		opened = e.began
+	}
+	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
+	e.moved = true
+	close(e.ready)
+	return nil
+}
+
+// watchLeave ends the pi when the operator revokes its session.
+func (l *live) watchLeave(e *epoch, agent string) error {
+	if e.ctx.Err() != nil {
+		return nil // it is over already
+	}
+	enrolled, free, err := l.b.Fleet.WhileEnrolled(e.ctx, agent)
+	if err != nil {
+		return err
+	}
+	l.work.Go(func() {
+		<-enrolled.Done()
+		free()
+		if e.ctx.Err() != nil {
+			return
+		}
+		l.mu.Lock()
+		l.failure = errRevoked.Error()
+		l.mu.Unlock()
+		l.end()
+	})
+	return nil
+}
+
+// gather takes the rows that changed, as they are now.
+func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range e.dirty {
+		stored := *r
+		stored.N += e.offset
+		body, err := json.Marshal(stored)
+		if err != nil {
+			return nil, false, err
+		}
+		rows = append(rows, transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()})
+	}
+	slices.SortFunc(rows, func(a, b transcript.Row) int { return a.N - b.N })
+	clear(e.dirty)
+	moved, e.moved = e.moved, false
+	return rows, moved, nil
+}
+
+// record is a session as it is written down.
+func (l *live) record(e *epoch) transcript.Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.b.Now()
+	e.rec.LastSeen = now
+	if e == l.cur {
+		i := &l.s.Info
+		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
+		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
+		if raw, err := json.Marshal(i); err == nil {
+			e.rec.Info = raw
+		}
+	}
+	if e.over {
+		e.rec.EndedAt = now
+		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
+	}
+	return e.rec
+}
+
+// forget takes the session out of those that run.
+func (l *live) forget() {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	for key, other := range l.b.byKey {
+		if other == l {
+			delete(l.b.byKey, key)
+		}
+	}
+}
+
+const maxTitle = 200
+
+// oneLine is text on one line, without what a terminal would obey, cut to n bytes.
+func oneLine(text string, n int) string {
+	text = strings.Join(strings.Fields(pirpc.Plain(text)), " ")
+	return strings.ToValidUTF8(text[:min(len(text), n)], "")
+}

@@ -1,0 +1,212 @@
+package pi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/piproc"
+	"deskbell/backend/pirpc"
+	"deskbell/backend/protocol"
+	"deskbell/backend/transcript"
+)
+
+// Start says what to start.
+type Start struct {
+	Folder   string
+	Model    string // provider/id; empty: pi's own choice
+	Thinking string
+	Args     []string // further arguments, as pi takes them
+	// Gate loads the hub's gate, so that every call of a tool asks leave.
+	Gate bool
+	// Resume is the id of the session that is taken up again.
+	Resume string
+	// File is one of pi's own sessions of the folder (Files) that is taken up.
+	File string
+}
+
+const (
+	maxArgs = 200
+	maxArg  = 8 << 10
+)
+
+// arguments are what pi is started with. Errors: *inbox.InvalidError.
+func (s Start) arguments(file, gateFile string) ([]string, error) {
+	if len(s.Args) > maxArgs {
+		return nil, inbox.Invalid("/args", "are more than %d", maxArgs)
+	}
+	args := []string{"--mode", "rpc"}
+	if s.Model != "" {
+		args = append(args, "--model", s.Model)
+	}
+	if s.Thinking != "" {
+		if !slices.Contains(pirpc.Levels, s.Thinking) {
+			return nil, inbox.Invalid("/thinking", "must be one of %s", strings.Join(pirpc.Levels, ", "))
+		}
+		args = append(args, "--thinking", s.Thinking)
+	}
+	if file != "" {
+		args = append(args, "--session", file)
+	}
+	if s.Gate {
+		args = append(args, "-e", gateFile)
+	}
+	args = append(args, s.Args...)
+	for i, a := range args[2:] {
+		if len(a) > maxArg || strings.ContainsRune(a, 0) {
+			return nil, inbox.Invalid("/args", "argument %d cannot be given to a program", i+1)
+		}
+		if a == "--mode" || strings.HasPrefix(a, "--mode=") {
+			return nil, inbox.Invalid("/args", "--mode is the hub's own")
+		}
+	}
+	return args, nil
+}
+
+// Start starts a pi and returns its session's id once it is there. Errors: *inbox.InvalidError, and what pi says when it
+// does not come up.
+func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
+	var had transcript.Session
+	if s.Resume != "" {
+		var err error
+		if had, err = b.resumable(ctx, s.Resume); err != nil {
+			return "", err
+		}
+		if s.Folder == "" {
+			s.Folder = had.Folder
+		}
+	}
+	if info, err := os.Stat(s.Folder); err != nil || !info.IsDir() || !filepath.IsAbs(s.Folder) {
+		return "", inbox.Invalid("/folder", "must be a folder that is there, from the root")
+	}
+	if s.Gate {
+		if _, err := WriteGate(b.GateFile); err != nil {
+			return "", err
+		}
+	}
+	if s.File != "" && s.Resume == "" {
+		files, err := Files(s.Folder, os.Getenv)
+		if err != nil || !slices.ContainsFunc(files, func(f File) bool { return f.Path == s.File }) {
+			return "", inbox.Invalid("/file", "is none of the sessions that pi keeps of this folder")
+		}
+		had.File = s.File
+	}
+	args, err := s.arguments(had.File, b.GateFile)
+	if err != nil {
+		return "", err
+	}
+	l, err := b.run(ctx, s, args)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-l.epoch().ready:
+		return l.key(), nil
+	case <-l.ended:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return "", protocol.Errorf(http.StatusConflict, "pi_ended", l.cur.rec.Ended)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// soon is how long a hub that is just starting is waited for.
+const soon = 5 * time.Second
+
+func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session, error) {
+	had, err := b.Transcripts.Get(ctx, Name, key)
+	if err != nil {
+		return had, err
+	}
+	if _, err := b.find(key); err == nil {
+		return had, protocol.Errorf(http.StatusConflict, "running", "this session runs already")
+	}
+	if had.File == "" {
+		return had, protocol.Errorf(http.StatusConflict, "no_file", "pi kept no file of this session, so it cannot be taken up again")
+	}
+	return had, nil
+}
+
+// run starts the process and what reads it.
+func (b *Binding) run(asked context.Context, s Start, args []string) (*live, error) {
+	select {
+	case <-b.begun:
+	case <-time.After(soon):
+	case <-asked.Done():
+		return nil, asked.Err()
+	}
+	b.mu.Lock()
+	ctx := b.ctx
+	if ctx != nil {
+		b.running.Add(1)
+	}
+	b.mu.Unlock()
+	if ctx == nil {
+		return nil, protocol.Stopping()
+	}
+	p, err := piproc.Start(piproc.Spec{Keeper: b.Keeper, Path: b.Program, Args: args, Dir: s.Folder})
+	if err != nil {
+		b.running.Done()
+		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())
+	}
+	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
+	l.link, l.folder, l.args, l.resume = p, s.Folder, args[2:], s.Resume
+	stopped := context.AfterFunc(ctx, l.end)
+	l.begin()
+	go func() {
+		defer b.running.Done()
+		defer stopped()
+		l.read(p)
+	}()
+	return l, nil
+}
+
+// read takes what a process says until it has ended.
+func (l *live) read(p *piproc.Process) {
+	for {
+		record, err := p.Read()
+		var large *pirpc.TooLargeError
+		switch {
+		case errors.As(err, &large):
+			l.tooLarge(large)
+			continue
+		case err == nil:
+			l.take(record)
+			continue
+		}
+		break
+	}
+	exit, _ := p.Wait(context.Background()) // its output has ended: so has it, or it is about to
+	l.exit(l.story(exit))
+}
+
+// story says how a pi ended, in words that help.
+func (l *live) story(exit piproc.Exit) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asks := l.s.Asks()
+	if exit.Code == 0 && !l.s.Ready() && len(asks) > 0 {
+		return "pi ended while it started: an extension asked “" + oneLine(asks[0].Title, maxTitle) + "” before pi could hear an answer. Extensions must not ask in session_start"
+	}
+	return exit.String()
+}
+
+// where is where it works.
+func (l *live) where() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.folder
+}
+
+func (l *live) key() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur.key
+}

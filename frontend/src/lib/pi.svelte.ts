@@ -1,0 +1,154 @@
+// Sessions of pi: the list, and one transcript, loaded while somebody looks and again where the hub says that it moved.
+import { api, Refused } from './api';
+import { desk } from './desk.svelte';
+import type { PiAsk, PiInfo, PiRow, PiSession } from './pitypes';
+
+const PAGE = 200;
+/** More rows than this are not kept in the page: the far end is loaded again when it is looked at. */
+const MOST = 1000;
+
+const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
+
+class PiList {
+  sessions = $state.raw<PiSession[]>([]);
+  loaded = $state(false);
+  problem = $state('');
+  next = $state<number | undefined>(undefined);
+  private running = false;
+  private again = false;
+
+  async load(): Promise<void> {
+    if (this.running) {
+      this.again = true;
+      return;
+    }
+    this.running = true;
+    try {
+      const page = await api.piSessions();
+      const older = this.sessions.filter((s) => !page.sessions.some((n) => n.id === s.id) && page.next_before !== undefined && s.last_seen <= page.next_before);
+      this.sessions = [...page.sessions, ...older];
+      if (older.length === 0) this.next = page.next_before;
+      this.problem = '';
+      this.loaded = true;
+    } catch (e) {
+      this.problem = words(e);
+      desk.noticed(e);
+    }
+    this.running = false;
+    if (!this.again) return;
+    this.again = false;
+    setTimeout(() => void this.load(), 300);
+  }
+
+  async more(): Promise<void> {
+    if (this.next === undefined) return;
+    const page = await api.piSessions(this.next);
+    this.sessions = [...this.sessions, ...page.sessions.filter((s) => !this.sessions.some((had) => had.id === s.id))];
+    this.next = page.next_before;
+  }
+}
+
+export const piList = new PiList();
+
+/** One session: its newest rows, or those around a place that was asked for. */
+export class Transcript {
+  session = $state.raw<PiSession | null>(null);
+  info = $state.raw<PiInfo | null>(null);
+  asks = $state.raw<PiAsk[]>([]);
+  /** How long nothing was heard of it while it was at work. */
+  quiet = $state(0);
+  rows = $state.raw<PiRow[]>([]);
+  found = $state.raw<PiRow[] | null>(null);
+  problem = $state('');
+  loaded = $state(false);
+  /** Whether the newest rows are shown; if not, what comes is not added to them. */
+  newest = $state(true);
+  private rev = 0;
+  private running = false;
+  private again = false;
+  private closed = false;
+
+  constructor(readonly id: string) {}
+
+  get first(): boolean { return (this.rows[0]?.n ?? 1) <= 1; }
+
+  close(): void { this.closed = true; }
+
+  /** Loads what changed; a call while one is under way is the one after it. */
+  async changed(): Promise<void> {
+    if (this.running) {
+      this.again = true;
+      return;
+    }
+    this.running = true;
+    try {
+      const [at, page] = await Promise.all([api.piSession(this.id), api.piRows(this.id, this.rev === 0 ? { limit: PAGE } : { after: this.rev, limit: PAGE })]);
+      if (this.closed) return;
+      this.session = at.session;
+      this.info = at.info;
+      this.asks = at.asks;
+      this.quiet = at.quiet_ms;
+      if (page.rows.length === PAGE && this.rev > 0) this.again = true;
+      this.rev = Math.max(this.rev, page.rev);
+      this.take(page.rows);
+      this.problem = '';
+      this.loaded = true;
+    } catch (e) {
+      if (this.closed) return;
+      this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : words(e);
+      desk.noticed(e);
+    } finally {
+      this.running = false;
+    }
+    if (!this.again) return;
+    this.again = false;
+    await this.changed();
+  }
+
+  private take(rows: PiRow[]): void {
+    if (rows.length === 0) return;
+    const by = new Map(this.rows.map((r) => [r.n, r]));
+    const last = this.rows.at(-1)?.n ?? 0;
+    const first = this.rows[0]?.n ?? 0;
+    for (const r of rows) if (by.has(r.n) || (this.newest && r.n > last) || this.rows.length === 0) { if (r.n >= first) by.set(r.n, r); }
+    let all = [...by.values()].sort((a, b) => a.n - b.n);
+    if (this.newest && all.length > MOST) all = all.slice(-MOST);
+    this.rows = all;
+  }
+
+  async older(): Promise<void> {
+    const first = this.rows[0]?.n;
+    if (first === undefined || first <= 1) return;
+    const page = await api.piRows(this.id, { before: first, limit: PAGE });
+    let all = [...page.rows.filter((r) => r.n < first), ...this.rows];
+    if (all.length > MOST) {
+      all = all.slice(0, MOST);
+      this.newest = false;
+    }
+    this.rows = all;
+  }
+
+  /** Shows the rows from a little before that one. */
+  async at(n: number): Promise<void> {
+    this.found = null;
+    if (this.rows.some((r) => r.n === n)) return;
+    const page = await api.piRows(this.id, { from: Math.max(1, n - 20), limit: PAGE });
+    this.rows = page.rows;
+    this.newest = (page.rows.at(-1)?.n ?? 0) >= (this.session?.rows ?? 0);
+  }
+
+  async toNewest(): Promise<void> {
+    const page = await api.piRows(this.id, { limit: PAGE });
+    this.newest = true;
+    this.rows = page.rows;
+  }
+
+  async search(q: string): Promise<void> {
+    if (q.trim() === '') {
+      this.found = null;
+      return;
+    }
+    const page = await api.piRows(this.id, { q, limit: 50 });
+    this.found = page.rows.reverse();
+  }
+}

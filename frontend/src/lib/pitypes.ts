@@ -1,0 +1,45 @@
+// What the hub says of sessions of pi. backend/desk/pi.go writes it.
+import type { Text } from './types';
+
+export type PiState = 'starting' | 'idle' | 'running' | 'retrying' | 'compacting' | 'waiting' | 'stopping' | 'exited';
+
+export interface PiSession {
+  id: string; agent: string; title: Text; folder: Text; state: PiState; waiting: number; model: Text;
+  origin: 'hub' | 'relay'; args: string[]; opened_at: number; last_seen: number; ended_at?: number; ended?: Text; rows: number; resumable: boolean;
+}
+
+export interface PiUsage { input: number; output: number; cache_read: number; cache_write: number; total: number; cost: number }
+
+export interface PiInfo {
+  thinking: string; steering: Text[]; follow_up: Text[]; statuses: Text[]; widgets: { lines: Text[]; below: boolean }[];
+  commands: { name: string; description: Text; source: string }[]; models: { id: string; name: string; images: boolean; reasoning: boolean }[];
+  /** Whether the model that is used sees pictures. */
+  images: boolean; prefill: string;
+  retry: { attempt: number; most: number; delay_ms: number; error: Text } | null;
+  context: { tokens: number; window: number; percent: number } | null; total: PiUsage | null;
+}
+
+/** A dialog that waits: the message in the inbox, and the call that asks; '' for none. */
+export interface PiAsk { item: string; call: string; title: Text }
+
+/** A stretch of text as a terminal would show it: `s` is its style, in words. */
+export interface PiSpan { t: string; m?: string; s?: string }
+export interface PiBlock {
+  kind: 'text' | 'thinking' | 'image' | 'call' | 'other';
+  html?: string; text?: PiSpan[]; call?: string; name?: Text; mime?: string; data?: string; cut?: boolean;
+}
+export interface PiTool {
+  call: string; name: Text; arguments: Text; result: PiBlock[]; diff?: Text; is_error: boolean; took_ms?: number; exit?: number; nested?: boolean;
+}
+export interface PiRow {
+  n: number; rev: number; kind: 'user' | 'assistant' | 'tool' | 'bash' | 'notice' | 'compaction' | 'summary' | 'custom' | 'system' | 'raw';
+  at: number; open?: boolean; interrupted?: boolean; retried?: boolean; title?: Text; level?: string; stop?: string; error?: Text; model?: string;
+  usage?: PiUsage; blocks: PiBlock[]; tool?: PiTool;
+}
+
+export interface PiStart { folder: string; model?: string; thinking?: string; args?: string[]; gate?: boolean; resume?: string; file?: string }
+/** A session that pi itself keeps. */
+export interface PiFile { path: string; id: string; title: Text; changed: number }
+export interface PiTold { text?: string; steer?: boolean; images?: { mime: string; data: string }[]; type?: string; provider?: string; model?: string; level?: string; name?: string }
+export interface PiAnswer { type: string; done: boolean; path?: Text; vetoed?: boolean }
+export interface PiRowQuery { after?: number; before?: number; from?: number; q?: string; limit?: number }

@@ -1,0 +1,38 @@
+// The words of sessions of pi.
+import { count } from './format';
+import type { PiInfo, PiState, PiUsage } from './pitypes';
+
+export const stateWords: Record<PiState, string> = {
+  starting: 'starting', idle: 'idle', running: 'at work', retrying: 'trying again soon', compacting: 'compacting', waiting: 'waits for you', stopping: 'ending', exited: 'ended',
+};
+
+export const working = (s: PiState): boolean => ['running', 'retrying', 'compacting', 'waiting'].includes(s);
+export const lives = (s: PiState): boolean => s !== 'exited';
+
+/** "12.4k tokens · $0.03": what something cost. */
+export function usageWords(u: PiUsage): string {
+  const tokens = u.total || u.input + u.output + u.cache_read + u.cache_write;
+  const said = `${tokens >= 10_000 ? `${Math.round(tokens / 100) / 10}k` : count(tokens)} tokens`;
+  return u.cost > 0 ? `${said} · $${u.cost < 0.01 ? u.cost.toFixed(4) : u.cost.toFixed(2)}` : said;
+}
+
+export function contextWords(c: NonNullable<PiInfo['context']>): string {
+  return c.percent < 0 ? 'context not known yet' : `${c.percent.toFixed(c.percent < 10 ? 1 : 0)} % of the context`;
+}
+
+/** The commands that fit what is typed, the ones that begin with it first; none once there is a space. */
+export function completions(typed: string, commands: PiInfo['commands']): PiInfo['commands'] {
+  const name = /^\/(\S*)$/.exec(typed)?.[1]?.toLowerCase();
+  if (name === undefined) return [];
+  const own = ['compact', 'model', 'name', 'new', 'thinking', 'export'].map((n) => ({ name: n, description: [], source: 'pi' }));
+  const all = [...commands, ...own.filter((o) => !commands.some((c) => c.name === o.name))];
+  const fits = all.filter((c) => c.name.toLowerCase().includes(name));
+  return fits.sort((a, b) => Number(b.name.toLowerCase().startsWith(name)) - Number(a.name.toLowerCase().startsWith(name))).slice(0, 8);
+}
+
+/** What somebody wrote as arguments of a command line: words apart by spaces, quotes keep them together. */
+export function splitArgs(text: string): string[] {
+  const out: string[] = [];
+  for (const m of text.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)) out.push(m[1]?.replaceAll(/\\(.)/g, '$1') ?? m[2] ?? m[3] ?? '');
+  return out;
+}
