@@ -411,6 +411,19 @@ test('the focus never falls out of the page', async ({ agent, page, p }) => {
   await kept('back from it');
 });
 
+test('what is read keeps its focus and its selection while the item is told anew', async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('Told anew?', { body: 'See [the notes](https://example.org/), and these words.' });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await p.focus('.prose a');
+  await p.evaluate(() => getSelection().selectAllChildren(document.querySelector('.prose p')));
+  await until('it to be read', async () => (await hub.call('GET', `/api/items/${id}`)).unread, (unread) => !unread);
+  await hub.call('POST', `/api/items/${id}/marks`, { starred: true });
+  await p.waitForSelector('[data-item-pane] [aria-label="Remove the star"]');
+  await page.settled();
+  assert.deepEqual(await p.evaluate(() => [document.activeElement.innerText, getSelection().toString()]), ['the notes', 'See the notes example.org, and these words.']);
+});
+
 test('the focus stays in the page through the first run', { agent: false, hash: '' }, async ({ page, p }) => {
   await page.says('h1', /Agents ring/);
   const kept = async (what) => { await page.settled(); assert.notEqual(await focus(p), 'BODY', what); };
@@ -472,7 +485,7 @@ test('a withdrawal is said once', async ({ agent, page }) => {
   assert.equal((await page.decision().innerText()).match(/Withdrawn/g).length, 1);
 });
 
-test('signing in fits a very small window', { page: false, refusals: [401] }, async ({ hub, p }) => {
+test('signing in fits a very small window', { page: false, refusals: [401] }, async ({ hub, page, p }) => {
   await p.setViewportSize({ width: 450, height: 300 });
   await p.goto(`${hub.url}/`);
   await p.waitForSelector('h1');
