@@ -390,7 +390,7 @@ test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_s
   await page.says('.toast', /goes out in/);
   await hub.down('SIGKILL');
   await hub.up();
-  assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered', 10_000)).value, 'hold');
+  assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered')).value, 'hold');
 });
 
 /** The stored text of a message, whose digits a reading of it would round. */

@@ -175,7 +175,7 @@ test('the hub restarts while the page is open', { refusals: ['offline'] }, async
   assert.deepEqual(await page.ids(), [a, b], 'what was there is gone');
   await hub.up();
   const late = await agent.ask('After');
-  await until('the late one', () => page.ids(), (ids) => ids.includes(late), 12_000);
+  await until('the late one', () => page.ids(), (ids) => ids.includes(late), 30_000);
   await page.says('nav', /live/);
   assert.equal((await agent.answer(a)).status, 'open');
   assert.equal(await page.selected(), a);

@@ -87,8 +87,8 @@ function watch() {
 const PATIENCE_MS = 15_000;
 let askings = 0;
 
-/** What comes, or after three seconds something else. */
-const soon = (coming, instead) => Promise.race([coming, new Promise((then) => setTimeout(() => then(instead), 3000).unref())]);
+/** What comes, or, when it does not come in time, something else. */
+const soon = (coming, instead) => Promise.race([coming, new Promise((then) => setTimeout(() => then(instead), PATIENCE_MS).unref())]);
 
 export class Page {
   /** A page in a browser profile of its own, not yet anywhere. */
