@@ -112,7 +112,7 @@ async function guard(hub) {
 async function axe(page) {
   const { p } = page;
   await page.settled();
-  await p.evaluate(axeSource);
+  if (!await p.evaluate(() => 'axe' in window)) await p.evaluate(axeSource);
   const { violations } = await p.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
   return violations.map((v) => ({ id: v.id, impact: v.impact, at: v.nodes.slice(0, 4).map((n) => `${n.target.join(' ')}${n.any[0]?.message ? ` (${n.any[0].message.slice(0, 140)})` : ''}`) }));
 }
