@@ -38,7 +38,7 @@ export class Hub {
         if (ready) found(ready[1]);
       });
       void this.gone.then((how) => failed(new Error(`the hub ended with ${how} before it was ready: ${this.log}`)));
-      setTimeout(() => failed(new Error('the hub was not ready within 10 s')), 10_000).unref();
+      setTimeout(() => failed(new Error('the hub was not ready within 30 s')), 30_000).unref();
     });
   }
 
