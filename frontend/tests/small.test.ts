@@ -27,7 +27,7 @@ describe('address', () => {
 describe('the first ask', () => {
   const curl = askCurl({ url: 'http://127.0.0.1:6224/', agent: "o'brien/bot", token: 'tok', operator: 'maria', key: 'k1', at: '2026-01-01T00:00:00Z' });
   it('is a whole message to the operator', () => {
-    const body = /-d '(.+)'$/s.exec(curl)?.[1]?.replaceAll(`'\\''`, "'") ?? '';
+    const body = /-d '(.+)' \\\n/s.exec(curl)?.[1]?.replaceAll(`'\\''`, "'") ?? '';
     expect(JSON.parse(body)).toMatchObject({
       type: 'ask', idempotency_key: 'k1', created_at: '2026-01-01T00:00:00Z', agent: { id: "o'brien/bot", runtime: 'cli' }, request: { mode: 'select', allowed_resolvers: ['human:maria'] },
     });

@@ -47,6 +47,14 @@ class Reader {
     this.dwellTimer = setTimeout(() => this.markRead(id), DWELL_MS);
   }
 
+  /** Takes no answer for a moment: the person has just typed somewhere else, and may not have seen yet what the keys are for now. */
+  settle(): void {
+    if (this.detail === null) return;
+    clearTimeout(this.armTimer);
+    this.armed = false;
+    this.arm();
+  }
+
   private arm(): void {
     if (!this.armed) this.armTimer = setTimeout(() => { this.armed = true; }, ARM_MS);
   }

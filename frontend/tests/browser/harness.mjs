@@ -74,7 +74,7 @@ export class Page {
   }
 
   live() {
-    return this.p.waitForSelector('nav button.live, main .column > footer', { timeout: 8000 });
+    return this.p.waitForSelector('nav button.live, [data-first-run]', { timeout: 8000 });
   }
 
   /** What must not have happened. */

@@ -407,6 +407,8 @@ test('the focus never falls out of the page', async ({ agent, page, p }) => {
 test('the focus stays in the page through the first run', { agent: false, hash: '' }, async ({ page, p }) => {
   await page.says('h1', /Agents ring/);
   const kept = async (what) => { await p.waitForTimeout(150); assert.notEqual(await focus(p), 'BODY', what); };
+  await kept('the page as it came');
+  await p.getByLabel('Name of the agent').focus();
   await p.keyboard.type('me/mine');
   await page.keys('Enter');
   await page.says('main', /Credentials/);
