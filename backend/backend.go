@@ -160,7 +160,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
 		Secrets: h.secrets, Practice: h.practice,
-		Export: ma2h.Export, OnStop: h.acs.Stop, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Export: ma2h.Export, OnStop: h.acs.Stop, Budgets: h.ma2h.Budgets, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)

@@ -3,6 +3,7 @@
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
 import type {
+  AgentRates,
   AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
 
@@ -154,6 +155,7 @@ export const api = {
   setPolicy: (id: string, policy: Partial<Policy>) => call<{ agent_id: string; policy: Policy }>('PUT', `/v1/agents/${agent(id)}/policy`, policy),
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
+  rates: (agent: string) => call<AgentRates>('GET', `/api/agents/${encodeURIComponent(agent)}/rates`),
   fleet: () => call<{ agents: FleetAgent[] }>('GET', '/api/fleet'),
   directives: (q: { agent?: string; limit?: number }) => call<{ directives: Directive[] }>('GET', `/api/directives${query(q)}`),
   direct: (body: DirectiveBody) => call<{ id: string }>('POST', '/v1/directives', body),
