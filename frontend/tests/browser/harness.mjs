@@ -121,7 +121,7 @@ export class Page {
   }
 
   live() {
-    return this.p.waitForSelector('nav button.live, main .column > footer').then(() => this.settled());
+    return this.p.waitForSelector('nav button.live, [data-first-run]').then(() => this.settled());
   }
 
   /** What must not have happened. */

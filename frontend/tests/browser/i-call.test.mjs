@@ -121,7 +121,10 @@ test('the agent leaves: the block greys, nothing can be pressed, a late answer g
   await shell(p).fill('half a reas');
   c.leave();
   await page.says('[data-decision]', /The agent is no longer waiting/);
-  await page.says('[data-decision]', /half a reas/);
+  assert.equal(await p.inputValue('[data-kept]'), 'Comment: half a reas');
+  await page.keys('o', 'n', 'e', '1'); // the rest of it is no command
+  assert.equal(await p.evaluate(() => document.activeElement.hasAttribute('data-kept')), true);
+  assert.equal(await p.locator('dialog[open], .toast').count(), 0);
   assert.equal(await p.locator('[data-decision] [inert] button').count(), 3);
   await p.evaluate(() => document.activeElement.blur());
   await page.keys('1', 'a', 'd');
@@ -131,7 +134,7 @@ test('the agent leaves: the block greys, nothing can be pressed, a late answer g
   const late = await fetch(`${hub.url}/api/items/${c.id}/resolve`, { method: 'POST', headers: { Authorization: `Bearer ${hub.operatorToken}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ resolution: 'answered', value: 'allow' }) });
   assert.equal(late.status, 409);
   await page.at(`#/done/${c.id}`);
-  await page.says('[data-decision]', /Withdrawn\.\s+The agent left before anybody answered/);
+  await page.says('[data-decision]', /Withdrawn\.\s+The agent is no longer waiting/);
 });
 
 test('nobody answers: the hub says no in time, and so does the receipt', { before: ({ hub }) => Guarded.start(hub, { platform: 'nat' }), alone: true }, async ({ page, given: g }) => {

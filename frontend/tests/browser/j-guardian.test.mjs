@@ -60,7 +60,7 @@ test('a rule whose call left meanwhile answers nothing', guarded, async ({ hub, 
   await page.keys('2');
   await page.says('dialog h2', /Deny for this session/);
   c.leave();
-  await page.says('dialog', /The agent is no longer waiting. Nothing was sent. The call no longer waits for you/);
+  await page.says('dialog', /The agent is no longer waiting. Nothing of yours was sent. The call no longer waits for you/);
   assert.ok(await p.isDisabled('dialog button:has-text("Save the rule and deny")'));
   assert.deepEqual(await rules(hub), []);
 });
