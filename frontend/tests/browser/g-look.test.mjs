@@ -90,7 +90,6 @@ async function fill({ hub, agent }) {
   await until('the refusal', () => to.got.length);
   await to.end();
   Object.assign(given, await guard(hub), { crew: await crew(hub) });
-  Object.assign(given, await guard(hub));
   given.pi = (await hub.call('POST', '/api/pi', { folder: hub.data })).id;
   await hub.call('POST', `/api/pi/${given.pi}/commands`, { text: 'RUN \u001b[31mred\u001b[0m' });
   await hub.call('POST', `/api/pi/${given.pi}/commands`, { text: 'ASK {"method":"confirm","title":"Go on?","message":"x"}' });
@@ -145,6 +144,16 @@ async function everyView(context) {
 test('axe: every view, light', { before: fill, timeout: 240_000 }, everyView);
 test('axe: every view, dark', { before: fill, scheme: 'dark', timeout: 240_000 }, everyView);
 test('axe: every view, high contrast and narrow', { before: fill, contrast: 'more', viewport: { width: 900, height: 600 }, timeout: 240_000 }, everyView);
+
+// axe does not judge the contrast of a single digit.
+test('axe: counts of two digits', async ({ agent, page, p }) => {
+  await agent.many(10, (i) => [`Question ${i}`]);
+  await page.says('nav [aria-current]', /10/);
+  for (const colorScheme of ['dark', 'light']) {
+    await p.emulateMedia({ colorScheme });
+    assert.deepEqual((await axe(page)).filter((v) => v.impact !== 'minor' && v.impact !== 'moderate'), []);
+  }
+});
 
 test('axe: signing in, and the first run', { agent: false, page: false, refusals: [401] }, async ({ hub, page, p }) => {
   for (const scheme of ['dark', 'light']) { // with the agent that the second adds, the first run is over

@@ -200,7 +200,8 @@ export class Page {
   }
 
   async shown(id) {
-    await this.p.waitForFunction((x) => document.querySelector('.row.selected')?.dataset.id === x && document.querySelector('[data-decision]'), id);
+    // In a narrow window the list may be hidden, and its selected row not in the page: the address says what is open.
+    await this.p.waitForFunction((x) => decodeURIComponent(location.hash.split('/')[2] ?? '') === x && document.querySelector('[data-decision]'), id);
     await this.armed();
   }
 
