@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ import (
 	"deskbell/backend/protocol"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
+	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
 	"deskbell/backend/settings"
@@ -51,6 +53,8 @@ type Hub struct {
 	guardian *guardian.Guardian
 	ma2h     *ma2h.Binding
 	acs      *acs.Binding
+	mapv1    *mapv1.Binding
+	stops    map[string]func(agent string) // by protocol
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -153,13 +157,18 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	if h.acs, err = h.newACS(set); err != nil {
 		return err
 	}
+	isOperator := func(given string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
+	if h.mapv1, err = h.newMAP(ctx, set, isOperator); err != nil {
+		return err
+	}
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h, h.acs}
+	bindings := []protocol.Binding{h.ma2h, h.acs, h.mapv1}
+	h.stops = map[string]func(string){acs.Name: h.acs.Stop, mapv1.Name: h.mapv1.Stop}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian,
 		Secrets: h.secrets, Practice: h.practice,
-		Export: ma2h.Export, OnStop: h.acs.Stop, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
+		Export: ma2h.Export, OnStop: h.stopAgent, Network: h.mapv1.Net, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
@@ -261,7 +270,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "map": h.mapv1.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

@@ -70,7 +70,7 @@ func (h *Hub) agentKey(ctx context.Context, agent string) (signing.Key, error) {
 	if err != nil {
 		return signing.Key{}, err
 	}
-	if a.Alg == signing.AlgEd25519 {
+	if a.Alg == signing.AlgEd25519 || a.Protocol != "ma2h" { // a peer has no secret of its own
 		return signing.Ed25519Key(h.signer), nil
 	}
 	secret, err := h.fleet.SigningSecret(ctx, agent)

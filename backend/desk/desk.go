@@ -14,6 +14,7 @@ import (
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
+	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 )
@@ -60,6 +61,7 @@ type Config struct {
 	Settings *settings.Settings
 	Gate     *gate.Gate
 	Guardian *guardian.Guardian
+	Network  *mapnet.Net
 	Secrets  Secrets
 	// Practice posts the practice ask and returns its id.
 	Practice func(ctx context.Context) (string, error)

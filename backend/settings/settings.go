@@ -35,6 +35,7 @@ const (
 	MaxBatch          = "inbound.max_batch"
 	StreamMaxHold     = "inbound.stream_max_hold_seconds"
 	Freshness         = "presence.freshness_seconds"
+	MAPCredential     = "map.require_credential"
 )
 
 // rule is what one key may hold. Exactly one of the kinds is set.
@@ -63,6 +64,7 @@ func rules(user string) map[string]rule {
 		MaxBatch:          {def: 32, min: 1, max: 1000},
 		StreamMaxHold:     {def: 60, min: 1, max: 3600},
 		Freshness:         {def: 90, min: 1, max: week},
+		MAPCredential:     {def: false},
 	}
 }
 

@@ -1,0 +1,64 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"deskbell/backend/config"
+	"deskbell/backend/mapnet"
+	"deskbell/backend/protocol/mapv1"
+	"deskbell/backend/settings"
+	"deskbell/schemas"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// newMAP opens the network of MAP agents and what answers for it.
+func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(string) bool) (*mapv1.Binding, error) {
+	net, err := mapnet.Open(ctx, mapnet.Config{
+		Store: h.store.Network(), Now: h.now, NewID: func() string { return ulid.Make().String() }, Enrol: h.enrolMAP,
+		Room: func(ctx context.Context, agent string) (int, error) {
+			open, err := h.store.OpenByAgent(ctx)
+			return h.settings.Get().Int(settings.InboxDepth) - open[mapv1.PeerID(agent)], err
+		},
+		OnPerson:   func() { h.mapv1.Nudge() },
+		OnHanded:   func(item string) { h.mapv1.Handed(item) },
+		OnPresence: func(agent string, connected bool) { h.mapv1.Presence(agent, connected) },
+		OnChange:   func() { h.desk.Touch("map") },
+		Log:        h.log, Limits: mapnet.DefaultLimits(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mapv1.New(mapv1.Config{
+		Net: net, Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, IsOperator: isOperator,
+		RequireCredential: func() bool { return h.settings.Get().Bool(settings.MAPCredential) },
+		Version:           config.Version, Now: h.now, Log: h.log,
+	}), nil
+}
+
+// enrolMAP makes an agent of the network known to the fleet, unless the operator wants nothing of it.
+func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
+	id := mapv1.PeerID(agent)
+	a, err := h.fleet.Peer(ctx, id, mapv1.Name)
+	if err != nil {
+		return err
+	}
+	if !a.RevokedAt.IsZero() {
+		return errors.New("the operator revoked this agent")
+	}
+	stopped, err := h.stopped(ctx, id)
+	if err == nil && stopped {
+		err = errors.New("the operator stopped this agent")
+	}
+	return err
+}
+
+// stopAgent ends what an agent does, in the words of its protocol, after its stop was stored.
+func (h *Hub) stopAgent(agent string) {
+	protocol, _, _ := strings.Cut(agent, "/")
+	if stop := h.stops[protocol]; stop != nil {
+		stop(agent)
+	}
+}
