@@ -171,6 +171,9 @@ func plain(v any) {
 	if !ok {
 		return
 	}
+	if to, ok := m["to"].(map[string]any); ok && to["children"] == true {
+		m["to"] = map[string]any{"children": true} // several kinds of relatives at once are more than the schema has
+	}
 	for k, x := range m {
 		if inner, ok := x.(map[string]any); ok && k == "message" && inner["from"] != nil {
 			delete(inner, "timestamp")

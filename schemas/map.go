@@ -53,27 +53,21 @@ func mapMethods(doc map[string]any) map[string]string {
 	return methods
 }
 
-// Published clients send more than the schema knows, in places where it allows nothing more. What an address may say
-// stays closed: a word that is not understood there would send a message to somebody else.
-var closed = map[string]bool{
-	"DirectAddress": true, "MultiAddress": true, "ScopeAddress": true, "RoleAddress": true, "HierarchicalAddress": true,
-	"BroadcastAddress": true, "SystemAddress": true, "ParticipantAddress": true, "FederatedAddress": true,
-}
-
-// opened is a copy of the document as the hub reads requests: further members are ignored, event types are words that a
-// filter may leave open, a method of proving oneself that is not known has an error of its own, as a version has, and what a second
-// generation of clients says otherwise is not required.
+// opened is a copy of the document as the hub reads requests. Published clients send more than the schema knows, in places
+// where it allows nothing more, and that is ignored; event types are words that a filter may leave open; a method of
+// proving oneself that is not known has an error of its own, as a version has; what clients of today say otherwise is not
+// required; and addresses are read by who resolves them, strictly.
 func opened(v any, def string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, x := range v {
 			switch {
-			case k == "additionalProperties" && x == false && !closed[def]:
+			case k == "additionalProperties" && x == false:
 				continue
 			case k == "required" && (def == "AuthRefreshRequest.params" || def == "FederationRouteRequest.params"):
 				continue
-			case k == "const" && def == "ProtocolVersion", k == "enum" && def == "EventType", k == "oneOf" && def == "ConnectRequest.method":
+			case k == "const" && def == "ProtocolVersion", k == "enum" && def == "EventType", k == "oneOf" && (def == "ConnectRequest.method" || def == "Address"):
 				continue
 			}
 			out[k] = opened(x, place(def, k))

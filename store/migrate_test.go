@@ -78,7 +78,7 @@ func TestAnEarlierDatabaseGetsRulesAndSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec(`DROP INDEX items_held; DROP TABLE rules; DROP TABLE judgements; DROP TABLE guarded; DROP TABLE steps; DROP TABLE used; PRAGMA user_version = 1`); err != nil {
+	if _, err := db.Exec(`DROP INDEX items_held; DROP TABLE rules; DROP TABLE judgements; DROP TABLE guarded; DROP TABLE steps; DROP TABLE used; DROP TABLE map_records; DROP TABLE map_events; PRAGMA user_version = 1`); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {
