@@ -3,6 +3,7 @@ package mapv1
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,6 +77,11 @@ const batch = 16
 func (b *Binding) attend(ctx context.Context, agent string) {
 	id := PeerID(agent)
 	ctx, free, err := b.Fleet.WhileEnrolled(ctx, id)
+	if err == nil {
+		for _, e := range b.take(agent) {
+			b.deliver(ctx, agent, e)
+		}
+	}
 	for err == nil {
 		var entries []mailbox.Entry
 		if entries, err = b.Mailbox.Drain(ctx, id, "", batch, time.Minute); err == nil {
@@ -115,11 +121,25 @@ func (b *Binding) deliver(ctx context.Context, agent string, e mailbox.Entry) {
 		tx.Directive(agent, e.Key, payload(e), priority(e), func(ok bool) { took = ok })
 	})
 	if err != nil || !took {
-		return // it comes again
+		b.mu.Lock()
+		b.missed[agent] = append(b.missed[agent], e)
+		b.mu.Unlock()
+		return
 	}
 	if _, err := b.Mailbox.Ack(context.WithoutCancel(ctx), PeerID(agent), "", []string{e.Key}, ""); err != nil {
 		b.Log.Error("a directive could not be acknowledged", "protocol", Name, "err", err)
 	}
+}
+
+// take returns the entries that were claimed for an agent as its connection went: it gets them first as it comes back,
+// and from its mailbox in any case.
+func (b *Binding) take(agent string) []mailbox.Entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	missed := b.missed[agent]
+	delete(b.missed, agent)
+	now := b.Now()
+	return slices.DeleteFunc(missed, func(e mailbox.Entry) bool { return now.After(e.InvisibleUntil) || now.After(e.DueAt) })
 }
 
 // payload is what a directive says, in the form of a message's payload.

@@ -65,6 +65,7 @@ type Binding struct {
 	mu       sync.Mutex
 	online   map[string]bool // agents, as they were last heard of
 	given    []string        // items whose answers were handed over
+	missed   map[string][]mailbox.Entry
 }
 
 var _ protocol.Binding = (*Binding)(nil)
@@ -72,7 +73,7 @@ var _ protocol.Binding = (*Binding)(nil)
 // New returns the binding; Run carries what is for the person, and for agents.
 func New(c Config) *Binding {
 	return &Binding{Config: c, methods: methods(), defs: c.Schemas.MAPMethods(), wake: make(chan struct{}, 1), presence: make(chan struct{}, 1),
-		handed: make(chan struct{}, 1), online: map[string]bool{}}
+		handed: make(chan struct{}, 1), online: map[string]bool{}, missed: map[string][]mailbox.Entry{}}
 }
 
 // Methods are the names of the methods that are answered.
