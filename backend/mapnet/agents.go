@@ -36,7 +36,7 @@ func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 			t.saveSession(s.p)
 		}
 		t.again(a, r)
-		t.then(func() { t.drain(s.p) })
+		t.drainSoon(s.p)
 		result := map[string]any{"agent": a.Agent, "resumed": true}
 		if from != "" && from != s.p.Participant {
 			result["resumedFrom"] = from
@@ -51,7 +51,7 @@ func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 		s.p.Agent = a.Agent.ID
 		t.saveSession(s.p)
 	}
-	t.then(func() { t.drain(s.p) })
+	t.drainSoon(s.p)
 	return map[string]any{"agent": a.Agent}, nil
 }
 
@@ -212,6 +212,7 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 			if a.Owner != s.p.Participant && a.Principal == s.p.Principal.ID && (owner == nil || owner.conn == nil) {
 				t.adopt(s.p, a)
 				t.again(a, r)
+				t.drainSoon(s.p)
 				return map[string]any{"agent": a.Agent, "resumed": true}, nil
 			}
 		}

@@ -70,6 +70,7 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 			reclaimed = append(reclaimed, a.Agent)
 		}
 	}
+	t.drainSoon(p)
 	result := map[string]any{
 		"protocolVersion": 1, "sessionId": p.ID, "participantId": p.Participant, "capabilities": p.caps, "resumeToken": token, "reconnected": resumed,
 		"ownedAgents": owned, "principal": map[string]any{"id": who.ID, "issuer": "deskbell"},
@@ -263,6 +264,7 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 		}
 	}
 	t.parted(p, "session_loaded")
+	t.drainSoon(s.p)
 	return map[string]any{"sessionId": id, "restored": true}
 }
 

@@ -97,6 +97,8 @@ type Net struct {
 
 	st *state // of whoever is busy
 
+	soon chan struct{} // somebody came back for whom messages wait
+
 	asking sync.RWMutex
 	asked  map[string]bool // items of the person's inbox that agents ask by
 }
@@ -109,7 +111,7 @@ type job struct {
 
 // Open returns the network as it was kept. Whoever was connected is taken for lost just now.
 func Open(ctx context.Context, c Config) (*Net, error) {
-	n := &Net{Config: c}
+	n := &Net{Config: c, soon: make(chan struct{}, 1)}
 	err := n.load(ctx)
 	return n, err
 }
@@ -279,10 +281,16 @@ func (t *Tx) Now() int64 { return t.now }
 func (n *Net) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	settled := time.NewTimer(settle)
+	defer settled.Stop()
 	purge := time.Time{}
 	for {
-		if err := n.Do(ctx, func(t *Tx) error { return t.due() }); err != nil {
+		more := false
+		if err := n.Do(ctx, func(t *Tx) error { more = t.drainSettled(); return t.due() }); err != nil {
 			n.Log.Error("what fell due", "protocol", "map", "err", err)
+		}
+		if more {
+			settled.Reset(settle / 4)
 		}
 		if now := n.Now(); now.Sub(purge) > time.Minute {
 			purge = now
@@ -294,6 +302,13 @@ func (n *Net) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+		case <-settled.C:
+		case <-n.soon:
+			settled.Reset(settle)
 		}
 	}
 }
+
+// settle is how long an agent that came back has before it gets what waited for it: published clients have no ear for
+// messages until the answer to their registration was read by the program that uses them, and lose what comes before.
+const settle = 150 * time.Millisecond

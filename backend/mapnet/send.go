@@ -3,6 +3,7 @@ package mapnet
 import (
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // Send is a message to be sent.
@@ -130,7 +131,7 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[strin
 	case p != nil && p.conn != nil && !p.caps.Has("messaging.canReceive") && p.Type != "client":
 		t.failed(msg, msg.From, "the recipient takes no messages")
 		return "", false
-	case p != nil && p.conn != nil:
+	case p != nil && p.conn != nil && len(t.st.queue[target]) == 0:
 		if !frames[p.Participant] {
 			frames[p.Participant] = true
 			t.notify(p, "map/message", map[string]any{"message": msg})
@@ -149,6 +150,9 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[strin
 		return "", false
 	}
 	if p != nil {
+		if p.conn != nil && p.cameBack.IsZero() {
+			t.drainSoon(p)
+		}
 		return p.Participant, true
 	}
 	return target, true
@@ -180,6 +184,37 @@ func (t *Tx) unqueue(agent string, q *queued) {
 	}
 	t.st.queuedAll--
 	t.drop(kindQueued, q.ID+"/"+agent)
+}
+
+// drainSoon has a participant get what waits for its agents, once it can hear it.
+func (t *Tx) drainSoon(p *participant) {
+	for _, id := range t.ids(p) {
+		if len(t.st.queue[id]) > 0 {
+			p.cameBack = time.Now()
+			t.after(func() {
+				select {
+				case t.n.soon <- struct{}{}:
+				default:
+				}
+			})
+			return
+		}
+	}
+}
+
+// drainSettled hands everybody who can hear it by now what waited for them, and says whether there are others.
+func (t *Tx) drainSettled() (more bool) {
+	for _, p := range t.st.participants {
+		switch {
+		case p.cameBack.IsZero() || p.conn == nil:
+		case time.Since(p.cameBack) < settle:
+			more = true
+		default:
+			p.cameBack = time.Time{}
+			t.drain(p)
+		}
+	}
+	return more
 }
 
 // drain hands a participant what waited for its agents.

@@ -92,6 +92,8 @@ type participant struct {
 	conn Peer // nil while it is away
 	caps Capabilities
 	subs map[string]*subscription
+	// cameBack is when its agent registered, by the machine's clock, while messages wait for it; zero otherwise.
+	cameBack time.Time
 }
 
 type conversation struct {

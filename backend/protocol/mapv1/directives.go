@@ -70,6 +70,9 @@ func (b *Binding) direct(ctx context.Context) {
 	}
 }
 
+// settle is how long an agent that came has before it gets its directives: see the network's.
+const settle = 150 * time.Millisecond
+
 // batch is how many directives are taken at once.
 const batch = 16
 
@@ -78,6 +81,10 @@ func (b *Binding) attend(ctx context.Context, agent string) {
 	id := PeerID(agent)
 	ctx, free, err := b.Fleet.WhileEnrolled(ctx, id)
 	if err == nil {
+		select {
+		case <-time.After(settle):
+		case <-ctx.Done():
+		}
 		for _, e := range b.take(agent) {
 			b.deliver(ctx, agent, e)
 		}
