@@ -29,9 +29,11 @@
 //   - fleet: agents, credentials, policy, pairing, sessions, presence
 //   - gate: the operator's rules about what agents may do, and how each call that asked leave was judged; no I/O
 //   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
+//   - mapnet: the network of MAP agents, with the person as one of the participants; no I/O
 //   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
 //   - client: an agent's side of the protocol
-//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, protocol/acs: the dialects
+//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, protocol/acs,
+//     protocol/mapv1: the dialects
 //   - server: listening, the ladder of checks, one way to write answers and errors
 //   - desk: what the inbox page calls, and the operator's part of /v1
 //   - delivery: the durable queue of pushes and the guarded client
