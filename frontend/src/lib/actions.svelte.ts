@@ -23,12 +23,20 @@ export function go(view: View): void {
   ui.agent = null;
   ui.session = null;
   ui.rule = null;
+  ui.talk = null;
   ui.cameFrom = null;
   if (!isBox(view)) return;
   if (inbox.box !== view || inbox.searching || inbox.agent !== null) {
     reader.open(null);
     void inbox.show({ box: view, q: '', scope: view === 'fleet' ? 'fleet' : 'all', agent: null });
   } else void inbox.reload();
+}
+
+/** Opens a conversation. */
+export function openTalk(id: string): void {
+  ui.view = 'conversations';
+  ui.talk = id;
+  ui.overlay = null;
 }
 
 /** Goes to an agent's page; from an item, the way back leads to the item. */
@@ -265,6 +273,7 @@ function back(): void {
   if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
   if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
+  if (ui.view === 'conversations' && ui.talk !== null) return go('conversations');
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) return search('');
   if (inbox.agent !== null) onlyAgent(null);
@@ -290,7 +299,7 @@ export function openItem(): void {
 
 const views: Partial<Record<CommandId, View>> = {
   'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
-  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-rules': 'rules', 'go-settings': 'settings',
+  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-rules': 'rules', 'go-conversations': 'conversations', 'go-settings': 'settings',
 };
 
 export function run(id: CommandId, key = ''): void {

@@ -2,6 +2,7 @@
 // Both fetch the same paths; live events and opening a link differ.
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
+import type { Conversation, Network } from './talktypes';
 import type {
   AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
@@ -119,6 +120,7 @@ function query(params: object): string {
 const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
 const rule = (id: string): string => `/api/rules/${encodeURIComponent(id)}`;
+const talk = (id: string): string => `/api/conversations/${encodeURIComponent(id)}`;
 /** A guarded session's path, from its key: protocol/id. */
 const guarded = (key: string): string => {
   const slash = key.indexOf('/');
@@ -161,6 +163,11 @@ export const api = {
   guardian: (cursor?: string) => call<GuardianPage>('GET', `/api/guardian${query({ cursor })}`),
   guardedSession: (key: string, q: { after?: number; limit?: number }, signal?: AbortSignal) => call<SessionPage>('GET', `${guarded(key)}${query(q)}`, undefined, signal),
   exportSession: (key: string, name: string) => download(`${guarded(key)}/export`, name),
+  conversations: () => call<{ conversations: Conversation[] }>('GET', '/api/conversations'),
+  conversation: (id: string) => call<Conversation>('GET', talk(id)),
+  say: (id: string, body: { text: string; only?: string[] }) => call<Conversation>('POST', `${talk(id)}/turns`, body),
+  actOn: (id: string, act: string) => call<Conversation>('POST', `${talk(id)}/act`, { act }),
+  network: () => call<Network>('GET', '/api/network'),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

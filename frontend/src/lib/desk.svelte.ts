@@ -23,6 +23,7 @@ class Desk {
   settingsRev = $state(0);
   rulesRev = $state(0);
   guardianRev = $state(0);
+  mapRev = $state(0);
 
   private close: (() => void) | null = null;
   private tries = 0;
@@ -115,6 +116,7 @@ class Desk {
     this.settingsRev++;
     this.rulesRev++;
     this.guardianRev++;
+    this.mapRev++;
     if (isBox(ui.view)) await inbox.reload();
     if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
   }
@@ -135,6 +137,7 @@ class Desk {
     if (topics.has('settings')) this.settingsRev++;
     if (topics.has('rules')) this.rulesRev++;
     if (topics.has('guardian')) this.guardianRev++;
+    if (topics.has('map')) this.mapRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));

@@ -4,7 +4,7 @@ export type CommandId =
   | 'next' | 'prev' | 'open' | 'back' | 'first' | 'last'
   | 'choose' | 'allow' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
-  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-rules' | 'go-settings'
+  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-rules' | 'go-conversations' | 'go-settings'
   | 'message' | 'new-rule' | 'rule-up' | 'rule-down'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
@@ -63,6 +63,7 @@ export const commands: readonly Command[] = [
   { id: 'go-fleet', group: 'Go to', label: 'Between agents', keys: ['g b'] },
   { id: 'go-guardian', group: 'Go to', label: 'Guardian: sessions of guarded agents', keys: ['g g'] },
   { id: 'go-rules', group: 'Go to', label: 'Rules', keys: ['g r'] },
+  { id: 'go-conversations', group: 'Go to', label: 'Conversations of agents', keys: ['g v'] },
   { id: 'go-settings', group: 'Go to', label: 'Settings', keys: ['g s'] },
 
   { id: 'palette', group: 'Window', label: 'Command palette', keys: ['Mod+k'], whileTyping: true, overDialogs: true, noPalette: true },

@@ -19,6 +19,9 @@ export const settingGroups: readonly SettingGroup[] = [
   { title: 'Between agents', about: 'Off: agents cannot write to each other through this hub. They still reach you, and you them.', settings: [
     { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'On: agents may address each other here, where the receiver allows the sender. You can read all of it under Between agents.' },
   ] },
+  { title: 'Network of agents', about: 'Agents that speak MAP connect to this hub and find each other, and you, there.', settings: [
+    { key: 'map.require_credential', label: 'Only with a credential', about: 'On: agents of the network must show a token of this hub. Off: programs on this computer may connect without one.' },
+  ] },
   { title: 'Presence', about: 'An agent listens when it collects its messages. One that only asks and never collects has never listened.', settings: [
     { key: 'presence.freshness_seconds', label: 'Counts as listening', about: 'Time after it last collected its messages.', unit: 'seconds' },
   ] },

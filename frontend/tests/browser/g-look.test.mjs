@@ -50,6 +50,8 @@ const views = {
   rules: async ({ page, p }) => { await page.keys('g', 'r'); await p.click('main summary'); },
   'new rule': async ({ page, p }) => { await page.keys('g', 'r', 'r'); await p.click('text=Only where an argument'); await p.click('text=Only at some hours'); await p.waitForSelector('dialog [aria-busy="false"]'); },
   'revoking a rule': async ({ page, p }) => { await page.keys('g', 'r'); await p.locator('[aria-label="Revoke…"]').first().click(); },
+  conversations: async ({ page }) => { await page.keys('g', 'v'); await page.says('main', /Release plan/); },
+  'one conversation': async ({ page, p }) => { await page.keys('g', 'v'); await p.locator('main [data-stop]').first().click(); await page.says('main', /Ship it on Friday/); },
   help: ({ page }) => page.keys('g', 'n', '?'),
   palette: async ({ page, p }) => { await page.keys('g', 'n', 'Control+k'); await p.keyboard.type('s'); },
   snooze: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); await page.keys('z'); },
@@ -76,6 +78,9 @@ async function fill({ hub, agent }) {
   await agent.cancel(given.withdrawn);
   await hub.call('POST', `/api/items/${given.failed}/resolve`, { resolution: 'answered', value: 'ship', comment: 'go' });
   await hub.call('POST', '/v1/directives', { to: agent.id, title: 'Please stop the deploy', body: 'It is **red**.' });
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'Release plan', with: ['planner', 'tester'] });
+  await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: 'Ship it on **Friday**?\n\n- tests\n- notes' });
+  await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: 'Only for you', only: ['planner'] });
   await hub.call('POST', '/v1/pairings', { agent_id: 'new/agent', note: 'here' }, { token: '' });
   await until('the refusal', () => to.got.length);
   await to.end();
