@@ -23,7 +23,6 @@ type Register struct {
 	Relationships []Relationship `json:"relationships"`
 
 	InitialMessage *Message `json:"initialMessage"` // of a spawn
-	TTLMinutes     int64    `json:"ttlMinutes"`     // of a spawn
 }
 
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.

@@ -33,7 +33,7 @@ func (s *Session) May(capability string) bool { return s.p.caps.Has(capability) 
 
 // Connect takes a connection in: as a new participant, or as the one that it proves to have been.
 func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]any, error) {
-	if who.Operator && c.Participant == Human || c.Participant == System || c.Participant == Human {
+	if c.Participant == Human || c.Participant == System {
 		return nil, nil, refuse(CodeAgentExists, "That participant id is taken: %s", c.Participant)
 	}
 	p, resumed := t.earlier(who, c)

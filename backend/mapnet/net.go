@@ -68,7 +68,7 @@ type Config struct {
 type Limits struct {
 	Grace         time.Duration // how long the agents of a lost connection are kept for it
 	QueueTTL      time.Duration // how long a message waits for an absent agent that named no time itself
-	KeepAnswers   time.Duration // how long an answer of the person waits
+	KeepAnswers   time.Duration // how long an answer of the person waits, and a conversation that ended is kept
 	PerAgent      int           // messages that wait for one agent
 	Queued        int           // messages that wait for all of them
 	Subscriptions int           // of one participant

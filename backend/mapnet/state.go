@@ -100,7 +100,6 @@ type conversation struct {
 	Conversation Conversation `json:"conversation"`
 	Members      []*Member    `json:"members"`
 	Threads      []*Thread    `json:"threads,omitempty"`
-	SummedUp     bool         `json:"summedUp,omitempty"`
 
 	turns []*Turn
 	byID  map[string]int // place in turns
@@ -250,7 +249,17 @@ func (t *Tx) saveScope(s *scope)               { t.put(kindScope, s.Scope.ID, s)
 func (t *Tx) saveSession(p *participant)       { t.put(kindSession, p.ID, &p.session) }
 func (t *Tx) saveConversation(c *conversation) { t.put(kindConv, c.Conversation.ID, c) }
 
-// due ends what falls due: lost connections, messages that waited too long.
+// forgetConversation takes a conversation out with all that was said in it.
+func (t *Tx) forgetConversation(c *conversation) {
+	for _, turn := range c.turns {
+		delete(t.st.turns, turn.ID)
+		t.drop(kindTurn, turn.ID)
+	}
+	delete(t.st.convs, c.Conversation.ID)
+	t.drop(kindConv, c.Conversation.ID)
+}
+
+// due ends what falls due: lost connections, messages that waited too long, conversations that ended long ago.
 func (t *Tx) due() error {
 	for _, p := range t.st.participants {
 		if p.conn == nil && p.AwaySince != 0 && t.now >= p.AwaySince+t.grace(p) {
@@ -263,6 +272,11 @@ func (t *Tx) due() error {
 				t.unqueue(agent, m)
 				t.failed(m.Message, m.from(), "expired")
 			}
+		}
+	}
+	for _, c := range t.st.convs {
+		if !c.open() && t.now-c.Conversation.ClosedAt > t.n.Limits.KeepAnswers.Milliseconds() {
+			t.forgetConversation(c)
 		}
 	}
 	for id, w := range t.st.notices {
