@@ -3,9 +3,12 @@ package backend
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"time"
 
 	"deskbell/backend/config"
+	"deskbell/backend/desk"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/settings"
@@ -22,6 +25,16 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 			open, err := h.store.OpenByAgent(ctx)
 			return h.settings.Get().Int(settings.InboxDepth) - open[mapv1.PeerID(agent)], err
 		},
+		Brokered: func() (out []mapnet.Brokered) {
+			for _, x := range h.settings.Get().MAPSecrets() {
+				out = append(out, mapnet.Brokered(x))
+			}
+			return out
+		},
+		MayAsk:     h.mayAskMAP,
+		Secret:     func(name string) (string, bool) { return h.secrets.Get(desk.SecretPrefix + name) },
+		PeerID:     mapv1.PeerID,
+		Retention:  func() time.Duration { return h.settings.Get().Retention() },
 		OnPerson:   func() { h.mapv1.Nudge() },
 		OnHanded:   func(item string) { h.mapv1.Handed(item) },
 		OnPresence: func(agent string, connected bool) { h.mapv1.Presence(agent, connected) },
@@ -53,6 +66,14 @@ func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
 		err = errors.New("the operator stopped this agent")
 	}
 	return err
+}
+
+// mayAskMAP says whether a secret may be asked for by an agent of the network: unless the operator keeps it for others,
+// named as in the fleet or by the credential with which they connect.
+func (h *Hub) mayAskMAP(agent string, who mapnet.Principal, secret string) bool {
+	agents := desk.SecretAgents(h.secrets, secret)
+	credential, _ := strings.CutPrefix(who.ID, "agent:")
+	return agents == nil || slices.Contains(agents, mapv1.PeerID(agent)) || who.Proved && slices.Contains(agents, credential)
 }
 
 // stopAgent ends what an agent does, in the words of its protocol, after its stop was stored.

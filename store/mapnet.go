@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/mapnet"
 )
 
@@ -39,7 +40,7 @@ func (n Network) Records(ctx context.Context, fn func(mapnet.Record) error) erro
 }
 
 // Commit implements mapnet.Store.
-func (n Network) Commit(ctx context.Context, records []mapnet.Record, events []mapnet.Logged) error {
+func (n Network) Commit(ctx context.Context, records []mapnet.Record, events []mapnet.Logged, notes []mapnet.Note) error {
 	bodies := make([][]byte, len(events))
 	for i, e := range events {
 		body, err := json.Marshal(e)
@@ -62,6 +63,11 @@ func (n Network) Commit(ctx context.Context, records []mapnet.Record, events []m
 		}
 		for i, e := range events {
 			if err := t.exec(`INSERT INTO map_events (id, at, body) VALUES (?,?,?)`, e.Event.ID, e.Event.Timestamp, bodies[i]); err != nil {
+				return err
+			}
+		}
+		for _, x := range notes {
+			if err := t.Audit(fleet.Audit{At: time.UnixMilli(x.At), Actor: x.Actor, Action: x.Action, Target: x.Target, Result: "done"}); err != nil {
 				return err
 			}
 		}

@@ -133,6 +133,8 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /api/conversations/{id}/turns", d.says),
 		op("POST /api/conversations/{id}/act", d.actOn),
 		op("GET /api/network", d.network),
+		op("GET /api/grants", d.grants),
+		op("DELETE /api/grants/{id}", d.revokeGrant),
 		op("GET /v1/agents", d.listAgents),
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),

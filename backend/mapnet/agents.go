@@ -153,7 +153,7 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	}
 	a := &agent{Owner: p.Participant, Principal: p.Principal.ID, Agent: Agent{
 		ID: id, Name: r.Name, Description: r.Description, Role: r.Role, Parent: r.Parent, State: "registered", Visibility: visibility, Scopes: []string{},
-		Capabilities: r.Capabilities, CapabilityDescriptor: r.Descriptor, Environment: r.Environment, Metadata: r.Metadata, Relationships: r.Relationships,
+		Capabilities: r.Capabilities.known(), CapabilityDescriptor: r.Descriptor, Environment: r.Environment, Metadata: r.Metadata, Relationships: r.Relationships,
 		Lifecycle: &Lifecycle{CreatedAt: t.now, LastActiveAt: t.now}, Meta: Meta{"ownerId": p.Participant},
 	}}
 	t.st.agents[id] = a
@@ -427,6 +427,7 @@ func (t *Tx) StopByPerson(peer string, name func(agent string) string) {
 
 // Expel ends the connection of an agent that the operator revoked, and takes it out.
 func (t *Tx) Expel(id string) {
+	t.endGrants(id, "the agent was revoked")
 	a := t.st.agents[id]
 	if a == nil {
 		return

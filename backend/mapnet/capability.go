@@ -1,22 +1,28 @@
 package mapnet
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+)
 
 // Capabilities is what a participant may do, by group.
 type Capabilities map[string]map[string]bool
 
 // granted is what everybody may do that did not say otherwise of itself. What a participant may do to others' agents
-// and scopes is a matter of whose they are besides. Credentials are handed out by nobody here.
+// and scopes is a matter of whose they are besides; which credentials, folders and hubs there are is the operator's.
 var granted = map[string][]string{
 	"observation": {"canObserve", "canQuery"},
 	"messaging":   {"canSend", "canReceive", "canBroadcast"},
 	"lifecycle":   {"canSpawn", "canRegister", "canUnregister", "canSteer", "canStop"},
 	"scopes":      {"canCreateScopes", "canManageScopes"},
 	"mail":        {"enabled", "canCreate", "canJoin", "canInvite", "canViewHistory", "canCreateThreads"},
-	"credentials": {},
+	"credentials": {"enabled", "canGet", "canList", "canStatus"},
+	"workspace":   {"enabled", "canSearch", "canList", "canRead"},
+	"federation":  {"canFederate"},
 }
 
-var withheld = map[string][]string{"credentials": {"enabled", "canGet", "canList", "canStatus"}}
+// unschemed are groups that published clients declare and the schema has no place for.
+var unschemed = []string{"workspace", "federation"}
 
 // Effective is what a participant may do that declared that of itself: a capability that it names as false it has not.
 func Effective(declared Capabilities) Capabilities {
@@ -27,8 +33,29 @@ func Effective(declared Capabilities) Capabilities {
 			said, ok := declared[group][name]
 			out[group][name] = said || !ok
 		}
-		for _, name := range withheld[group] {
-			out[group][name] = false
+	}
+	return out
+}
+
+// known is the part of them that the schema knows.
+func (c Capabilities) known() Capabilities {
+	if c == nil {
+		return nil
+	}
+	out := maps.Clone(c)
+	for _, group := range unschemed {
+		delete(out, group)
+	}
+	return out
+}
+
+// reported is what a participant is told that it may do: of credentials nothing where there are none.
+func (t *Tx) reported(c Capabilities) Capabilities {
+	out := c.known()
+	if len(t.n.Brokered()) == 0 {
+		out["credentials"] = map[string]bool{}
+		for _, name := range granted["credentials"] {
+			out["credentials"][name] = false
 		}
 	}
 	return out
@@ -60,7 +87,7 @@ func (c *Capabilities) UnmarshalJSON(raw []byte) error {
 			continue
 		}
 		known := map[string]bool{}
-		for _, name := range append(granted[group], withheld[group]...) {
+		for _, name := range granted[group] {
 			if said, ok := flags[name].(bool); ok {
 				known[name] = said
 			}

@@ -51,6 +51,9 @@ const (
 	CodeContentType       = 10008
 	CodeThreadDepth       = 10009
 	CodeNoCredentials     = 11000
+	CodeScopeDenied       = 11001
+	CodeNoProvider        = 11002
+	CodeCredentialFailed  = 11003
 	CodeNoWorkspace       = 12000
 	CodeWorkspaceNotFound = 12001
 	CodeWorkspaceDenied   = 12002
@@ -86,7 +89,7 @@ func (e *Error) Retryable() bool {
 	case CodeExhausted, CodeRateLimited, CodeFederationOff:
 		return true
 	}
-	return false
+	return e.Code == CodeNoProvider && e.RetryAfter > 0
 }
 
 func refuse(code int, format string, args ...any) *Error {

@@ -29,12 +29,18 @@ type Logged struct {
 	Audience Audience `json:"audience"`
 }
 
+// Note is a line of the audit.
+type Note struct {
+	At                    int64
+	Actor, Action, Target string
+}
+
 // Store keeps a network. Every method is one transaction.
 type Store interface {
 	// Records hands every record to fn.
 	Records(ctx context.Context, fn func(Record) error) error
-	// Commit keeps records and events, all or nothing.
-	Commit(ctx context.Context, records []Record, events []Logged) error
+	// Commit keeps records, events and lines of the audit, all or nothing.
+	Commit(ctx context.Context, records []Record, events []Logged, notes []Note) error
 	// Events hands events to fn, oldest first, until it says that it has enough: those after the event of that id, or
 	// from that time on. known says whether there is an event of that id; without one it begins at the oldest.
 	Events(ctx context.Context, after string, from int64, fn func(Logged) (more bool)) (known bool, err error)
@@ -52,6 +58,15 @@ type Config struct {
 	Enrol func(ctx context.Context, agent string) error
 	// Room says how many more questions of an agent the person's inbox takes.
 	Room func(ctx context.Context, agent string) (int, error)
+	// Brokered are the secrets that the operator lets agents ask for, MayAsk says whether one is for that agent, and
+	// Secret finds its value.
+	Brokered func() []Brokered
+	MayAsk   func(agent string, who Principal, secret string) bool
+	Secret   func(name string) (string, bool)
+	// PeerID is how the hub calls an agent.
+	PeerID func(agent string) string
+	// Retention is how long a conversation that ended is kept.
+	Retention func() time.Duration
 	// OnPerson is called after a commit that has something for the person.
 	OnPerson func()
 	// OnHanded is called after an answer of the person was handed to the agent that had asked by that item.
@@ -68,7 +83,7 @@ type Config struct {
 type Limits struct {
 	Grace         time.Duration // how long the agents of a lost connection are kept for it
 	QueueTTL      time.Duration // how long a message waits for an absent agent that named no time itself
-	KeepAnswers   time.Duration // how long an answer of the person waits, and a conversation that ended is kept
+	KeepAnswers   time.Duration // how long an answer of the person waits
 	PerAgent      int           // messages that wait for one agent
 	Queued        int           // messages that wait for all of them
 	Subscriptions int           // of one participant
@@ -190,6 +205,7 @@ type Tx struct {
 	dirty  map[recordKey]any // what must be kept, nil: deleted
 	order  []recordKey
 	events []Logged
+	notes  []Note
 	told   []func()
 	next   []func() // of the act that is being done
 	change bool
@@ -226,6 +242,11 @@ func (t *Tx) put(kind, id string, v any) {
 	t.change = true
 }
 
+// note leaves a line in the audit.
+func (t *Tx) note(actor, action, target string) {
+	t.notes = append(t.notes, Note{t.now, actor, action, target})
+}
+
 func (t *Tx) drop(kind, id string) { t.put(kind, id, nil) }
 
 // then has fn done after the act's own answer: whoever asked hears the answer before what follows from it.
@@ -256,10 +277,10 @@ func (t *Tx) commit() error {
 		}
 		records = append(records, r)
 	}
-	if len(records) == 0 && len(t.events) == 0 {
+	if len(records) == 0 && len(t.events) == 0 && len(t.notes) == 0 {
 		return nil
 	}
-	return t.n.Store.Commit(t.ctx, records, t.events)
+	return t.n.Store.Commit(t.ctx, records, t.events, t.notes)
 }
 
 func (t *Tx) tell() {

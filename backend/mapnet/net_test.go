@@ -33,7 +33,7 @@ func (k *kept) Records(_ context.Context, fn func(Record) error) error {
 	return nil
 }
 
-func (k *kept) Commit(_ context.Context, records []Record, events []Logged) error {
+func (k *kept) Commit(_ context.Context, records []Record, events []Logged, _ []Note) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.fail != nil {
@@ -77,7 +77,9 @@ func newNet(t testing.TB, k *kept) *Net {
 	net, err := Open(t.Context(), Config{
 		Store: k, Now: func() time.Time { return time.UnixMilli(1_000_000) }, Enrol: func(context.Context, string) error { return nil },
 		NewID: func() string { mu.Lock(); defer mu.Unlock(); n++; return fmt.Sprintf("%026d", n) },
-		Room:  func(context.Context, string) (int, error) { return 100, nil }, OnPerson: func() {}, OnHanded: func(string) {}, OnPresence: func(string, bool) {},
+		Room:  func(context.Context, string) (int, error) { return 100, nil }, Brokered: func() []Brokered { return nil }, MayAsk: func(string, Principal, string) bool { return true },
+		Secret: func(string) (string, bool) { return "", false }, PeerID: func(id string) string { return "map/" + id }, Retention: func() time.Duration { return time.Hour },
+		OnPerson: func() {}, OnHanded: func(string) {}, OnPresence: func(string, bool) {},
 		OnChange: func() {}, Log: slog.New(slog.DiscardHandler), Limits: DefaultLimits(),
 	})
 	if err != nil {

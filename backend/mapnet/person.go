@@ -10,12 +10,13 @@ import (
 // Pending is something for the person that their inbox has not taken yet.
 type Pending struct {
 	ID       string       `json:"id"`   // of the message, the turn, or the invitation
-	Kind     string       `json:"kind"` // message, turn, invitation
+	Kind     string       `json:"kind"` // message, turn, invitation, credential
 	From     string       `json:"from"`
 	FromName string       `json:"fromName,omitempty"`
 	At       int64        `json:"at"`
 	Message  *Message     `json:"message,omitempty"`
 	Turn     *Turn        `json:"turn,omitempty"`
+	Wish     *Wish        `json:"wish,omitempty"` // for a credential
 	About    Conversation `json:"about,omitzero"` // the conversation it belongs to
 	Asks     bool         `json:"asks,omitempty"` // somebody waits for an answer
 	// What an answer must carry so that its asker knows it.
@@ -31,6 +32,8 @@ func (p *Pending) Content() Raw {
 		return p.Message.Payload
 	case p.Turn != nil:
 		return p.Turn.Content
+	case p.Wish != nil:
+		return encode(map[string]any{"agent": p.From, "scope": p.Wish.Scope, "resource": p.Wish.Resource, "secret": p.Wish.Secret, "reason": p.Wish.Reason})
 	}
 	return encode(map[string]string{"text": "You were invited to a conversation."})
 }
@@ -163,6 +166,9 @@ func (t *Tx) Taken(id, item string) {
 	}
 	delete(t.st.pending, id)
 	t.drop(kindPending, id)
+	if item == "" {
+		t.answeredWish(id) // nobody will
+	}
 	if x.Asks && item != "" {
 		a := &Asked{Item: item, Pending: *x}
 		t.st.asked[item] = a
@@ -206,6 +212,10 @@ func (t *Tx) Answer(item string, payload Raw) bool {
 	t.drop(kindAsked, item)
 	t.asks(item, false)
 	x := a.Pending
+	if x.Wish != nil {
+		t.decide(item, x, payload)
+		return true
+	}
 	if payload == nil {
 		if x.Message != nil {
 			t.failed(*x.Message, x.From, "nobody answered in time")

@@ -18,6 +18,7 @@ const (
 	kindQueued  = "queued"
 	kindPending = "pending"
 	kindAsked   = "asked"
+	kindGrant   = "grant"
 )
 
 // state is a network in memory.
@@ -34,6 +35,8 @@ type state struct {
 	asked        map[string]*Asked   // in the person's inbox, by item
 	subs         map[string]*subscription
 	notices      map[string]*window
+	grants       map[string]*Grant
+	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
 }
 
 // agent is an agent with what the network alone knows of it.
@@ -114,7 +117,8 @@ type window struct {
 func newState() *state {
 	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, scopes: map[string]*scope{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
-		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{}}
+		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
+		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
 }
 
 // load reads the network as it was kept.
@@ -171,6 +175,10 @@ func (n *Net) load(ctx context.Context) error {
 			a := &Asked{}
 			st.asked[r.ID] = a
 			return read(r, a)
+		case kindGrant:
+			g := &Grant{}
+			st.grants[r.ID] = g
+			return read(r, g)
 		}
 		return nil
 	})
@@ -259,7 +267,8 @@ func (t *Tx) forgetConversation(c *conversation) {
 	t.drop(kindConv, c.Conversation.ID)
 }
 
-// due ends what falls due: lost connections, messages that waited too long, conversations that ended long ago.
+// due ends what falls due: lost connections, messages that waited too long, conversations that ended long
+// ago, grants.
 func (t *Tx) due() error {
 	for _, p := range t.st.participants {
 		if p.conn == nil && p.AwaySince != 0 && t.now >= p.AwaySince+t.grace(p) {
@@ -275,10 +284,11 @@ func (t *Tx) due() error {
 		}
 	}
 	for _, c := range t.st.convs {
-		if !c.open() && t.now-c.Conversation.ClosedAt > t.n.Limits.KeepAnswers.Milliseconds() {
+		if !c.open() && t.now-c.Conversation.ClosedAt > t.n.Retention().Milliseconds() {
 			t.forgetConversation(c)
 		}
 	}
+	t.dueGrants()
 	for id, w := range t.st.notices {
 		if t.now-w.since > time.Minute.Milliseconds() {
 			delete(t.st.notices, id)

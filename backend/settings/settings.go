@@ -36,12 +36,17 @@ const (
 	StreamMaxHold     = "inbound.stream_max_hold_seconds"
 	Freshness         = "presence.freshness_seconds"
 	MAPCredential     = "map.require_credential"
+	MAPSecrets        = "map.credentials"
+	MAPWorkspaces     = "map.workspaces"
+	MAPPeers          = "map.peers"
+	MAPSystem         = "map.system_id"
 )
 
 // rule is what one key may hold. Exactly one of the kinds is set.
 type rule struct {
-	def      any // string, bool or int
-	min, max int // for int
+	def      any                 // string, bool, int or []string
+	min, max int                 // for int
+	entry    func(string) string // of a list: what is wrong with an entry
 }
 
 const week = 7 * 24 * 3600
@@ -65,6 +70,10 @@ func rules(user string) map[string]rule {
 		StreamMaxHold:     {def: 60, min: 1, max: 3600},
 		Freshness:         {def: 90, min: 1, max: week},
 		MAPCredential:     {def: false},
+		MAPSecrets:        {def: []string{}, entry: problemOf(parseMAPSecret)},
+		MAPWorkspaces:     {def: []string{}, entry: problemOf(parseMAPWorkspace)},
+		MAPPeers:          {def: []string{}, entry: problemOf(parseMAPPeer)},
+		MAPSystem:         {def: ""},
 	}
 }
 
@@ -184,6 +193,7 @@ func (v Values) check(fail func(key, format string, args ...any)) {
 	if v.Int(MinTTL) > v.Int(MaxTTL) {
 		fail(MinTTL, "the shortest lease (%d s) may not be longer than the longest (%s, %d s)", v.Int(MinTTL), MaxTTL, v.Int(MaxTTL))
 	}
+	v.checkMAP(fail)
 }
 
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
@@ -208,6 +218,8 @@ func (r rule) read(raw []byte) (val any, problem string) {
 			return nil, fmt.Sprintf("must be between %d and %d", r.min, r.max)
 		}
 		return n, ""
+	case []string:
+		return r.readList(raw)
 	default:
 		var s string
 		if json.Unmarshal(raw, &s) != nil || !operatorName.MatchString(s) {

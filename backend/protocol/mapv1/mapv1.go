@@ -114,10 +114,11 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		b.Log.Debug("no websocket", "protocol", Name, "err", err)
 		return nil // the answer is written already
 	}
-	c := &conn{b: b, ws: ws, offered: offered(r)}
+	c := &conn{b: b, ws: ws, offered: offered(r), waits: make(chan struct{}, maxAside)}
 	c.clock = time.AfterFunc(helloTime, func() { ws.Close(1008, "say map/connect first") })
 	defer c.clock.Stop()
 	defer c.gone()
+	defer c.work.Wait()
 	return ws.Run(r.Context(), c.handle)
 }
 
@@ -143,7 +144,9 @@ type conn struct {
 	// waiting is how it introduced itself, while it has not proved itself.
 	waiting  *mapnet.Connect
 	failures int
-	over     bool // it said goodbye
+	over     bool           // it said goodbye
+	work     sync.WaitGroup // what is answered aside
+	waits    chan struct{}  // a place for each of it
 }
 
 // Send and Close are what the network uses of it.

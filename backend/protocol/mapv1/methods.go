@@ -153,9 +153,9 @@ func methods() map[string]method {
 
 		"map/federation/connect": fixed("", noFederation),
 		"map/federation/route":   with("messaging.canSend", route),
-		"cred/get":               fixed("", noCredentials),
-		"cred/list":              fixed("", noCredentials),
-		"cred/status":            fixed("", noCredentials),
+		"cred/get":               {own: (*conn).credential},
+		"cred/list":              with("credentials.canList", func(t *mapnet.Tx, s *mapnet.Session, _ none) (map[string]any, error) { return t.ListCredentials(s) }),
+		"cred/status":            with("", func(t *mapnet.Tx, _ *mapnet.Session, _ none) (map[string]any, error) { return t.CredentialStatus() }),
 		"workspace/search":       fixed("", noWorkspace),
 		"workspace/list":         fixed("", noWorkspace),
 		"workspace/read":         fixed("", noWorkspace),
@@ -189,11 +189,8 @@ func (c *conn) answer(ctx context.Context, q call) error {
 	}
 	s := c.session
 	return c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
-		if !s.Open(tx) {
-			return &mapnet.Error{Code: mapnet.CodeAuthRequired, Message: "Authentication required: the session has ended"}
-		}
-		if !s.May(m.needs) {
-			return &mapnet.Error{Code: mapnet.CodePermissionDenied, Message: "Insufficient permissions", Details: map[string]any{"required": m.needs}}
+		if err := entitled(tx, s, m.needs); err != nil {
+			return err
 		}
 		out, err := m.do(tx, s, q.params)
 		if err != nil {
@@ -211,9 +208,8 @@ func fixed(needs string, e mapnet.Error) method {
 
 // What this hub has none of. Credentials have their own way to the person, and a hub is no file server.
 var (
-	noFederation  = mapnet.Error{Code: mapnet.CodeFederationOff, Message: "Federation is not enabled"}
-	noCredentials = mapnet.Error{Code: mapnet.CodeNoCredentials, Message: "Credentials are not enabled"}
-	noWorkspace   = mapnet.Error{Code: mapnet.CodeNoWorkspace, Message: "Workspaces are not enabled"}
+	noFederation = mapnet.Error{Code: mapnet.CodeFederationOff, Message: "Federation is not enabled"}
+	noWorkspace  = mapnet.Error{Code: mapnet.CodeNoWorkspace, Message: "Workspaces are not enabled"}
 )
 
 // route answers map/federation/route: what goes round in circles is refused as such, anything else because no other

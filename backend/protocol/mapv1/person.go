@@ -105,6 +105,9 @@ func itemOf(p mapnet.Pending) inbox.Item {
 	if p.Asks {
 		it.Kind, it.State = inbox.Question, inbox.Open
 		it.Content.Request = request(p.Content())
+		if p.Wish != nil {
+			it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: grantOptions}
+		}
 		if p.ExpiresAt != 0 {
 			it.ExpiresAt = time.UnixMilli(p.ExpiresAt).UTC()
 		}
@@ -126,6 +129,8 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 		who = p.From
 	}
 	switch {
+	case p.Kind == "credential":
+		return clip(who+" asks for a credential: "+p.Wish.Scope, maxTitle), wishBody(*p.Wish), []inbox.Part{{Data: content}}
 	case p.Kind == "invitation":
 		title = who + " invited you to a conversation"
 	case strings.TrimSpace(first) == "":
@@ -149,6 +154,23 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 	return clip(title, maxTitle), body, context
 }
 
+// grantOptions are what the person may answer to the wish for a credential.
+var grantOptions = []inbox.Option{
+	{Value: "once", Label: "Hand it over once", Description: "Fetched once, within an hour."},
+	{Value: "hour", Label: "For an hour", Description: "As often as the agent asks, for this scope and resource."},
+	{Value: "day", Label: "For a day", Description: "As often as the agent asks, for this scope and resource."},
+	{Value: "deny", Label: "No", Description: "The agent is refused, and cannot ask you again for ten minutes."},
+}
+
+// wishBody is the hub's own words about a wish; what the agent says of it stands beside them, as data.
+func wishBody(w mapnet.Wish) string {
+	body := "The agent gets the value of your secret `" + w.Secret + "`. What it has read it can keep: a grant that ends only ends the handing over."
+	if !w.Proved {
+		body += "\n\nNobody has proved who asks: any program on this computer can connect under that name."
+	}
+	return body
+}
+
 func clip(s string, most int) string {
 	if utf8.RuneCountInString(s) > most {
 		return string([]rune(s)[:most-1]) + "…"
@@ -163,6 +185,8 @@ func original(p mapnet.Pending) []byte {
 		return encode(p.Message)
 	case p.Turn != nil:
 		return encode(p.Turn)
+	case p.Wish != nil:
+		return encode(map[string]any{"method": "cred/get", "from": p.From, "wish": p.Wish})
 	}
 	return encode(map[string]any{"conversation": p.About, "from": p.From})
 }
