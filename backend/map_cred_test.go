@@ -30,7 +30,9 @@ func (h *house) grants() []msg {
 // audit is what is on record: who did what to what.
 func (h *house) audit() (lines []string) {
 	h.t.Helper()
-	var record struct{ Lines []struct{ Actor, Action, Target string } }
+	var record struct {
+		Lines []struct{ Actor, Action, Target string }
+	}
 	h.operator().call("GET", "/api/audit", nil).want(200).into(&record)
 	for _, l := range record.Lines {
 		lines = append(lines, l.Actor+" "+l.Action+" "+l.Target)

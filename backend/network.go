@@ -47,7 +47,18 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 	return mapv1.New(mapv1.Config{
 		Net: net, Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, IsOperator: isOperator,
 		RequireCredential: func() bool { return h.settings.Get().Bool(settings.MAPCredential) },
-		Version:           config.Version, Now: h.now, Log: h.log,
+		Workspace: func(agent, principal string) (string, bool) {
+			list := h.settings.Get().MAPWorkspaces()
+			i := slices.IndexFunc(list, func(w settings.MAPWorkspace) bool { return w.Agent == agent })
+			if i < 0 {
+				i = slices.IndexFunc(list, func(w settings.MAPWorkspace) bool { return w.Agent == principal })
+			}
+			if i < 0 {
+				return "", false
+			}
+			return list[i].Dir, true
+		},
+		Version: config.Version, Now: h.now, Log: h.log,
 	}), nil
 }
 

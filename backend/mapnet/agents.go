@@ -310,6 +310,15 @@ func (t *Tx) aboutAgent(a *agent) Audience {
 	return everyone
 }
 
+// Whose says who enrolled an agent that the caller may know of, and whether the caller speaks for it.
+func (t *Tx) Whose(s *Session, id string) (principal string, mine bool, err error) {
+	a, err := t.agent(s.p, id)
+	if err != nil {
+		return "", false, err
+	}
+	return a.Principal, t.controls(s.p, a), nil
+}
+
 // controls says whether a participant may stop, suspend or steer an agent: its own, its agents' children, and, for a
 // client or the operator, those of everybody who proved nothing.
 func (t *Tx) controls(p *participant, a *agent) bool {

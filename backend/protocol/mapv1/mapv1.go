@@ -47,9 +47,11 @@ type Config struct {
 	IsOperator func(token string) bool
 	// RequireCredential says whether who proves nothing is kept out.
 	RequireCredential func() bool
-	Version           string
-	Now               func() time.Time
-	Log               *slog.Logger
+	// Workspace finds the folder that the operator granted for an agent, by its id or its principal's.
+	Workspace func(agent, principal string) (dir string, ok bool)
+	Version   string
+	Now       func() time.Time
+	Log       *slog.Logger
 }
 
 // Binding answers MAP. It is safe for concurrent use.
@@ -58,6 +60,7 @@ type Binding struct {
 	methods map[string]method
 	defs    map[string]string // schema of each method's request
 	sockets atomic.Int64
+	reading chan struct{} // a place for each request that reads the disk
 
 	wake     chan struct{} // something waits for the person's inbox
 	presence chan struct{}
@@ -72,7 +75,7 @@ var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run carries what is for the person, and for agents.
 func New(c Config) *Binding {
-	return &Binding{Config: c, methods: methods(), defs: c.Schemas.MAPMethods(), wake: make(chan struct{}, 1), presence: make(chan struct{}, 1),
+	return &Binding{Config: c, methods: methods(), defs: c.Schemas.MAPMethods(), reading: make(chan struct{}, maxReading), wake: make(chan struct{}, 1), presence: make(chan struct{}, 1),
 		handed: make(chan struct{}, 1), online: map[string]bool{}, missed: map[string][]mailbox.Entry{}}
 }
 

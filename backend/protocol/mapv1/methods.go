@@ -156,9 +156,9 @@ func methods() map[string]method {
 		"cred/get":               {own: (*conn).credential},
 		"cred/list":              with("credentials.canList", func(t *mapnet.Tx, s *mapnet.Session, _ none) (map[string]any, error) { return t.ListCredentials(s) }),
 		"cred/status":            with("", func(t *mapnet.Tx, _ *mapnet.Session, _ none) (map[string]any, error) { return t.CredentialStatus() }),
-		"workspace/search":       fixed("", noWorkspace),
-		"workspace/list":         fixed("", noWorkspace),
-		"workspace/read":         fixed("", noWorkspace),
+		"workspace/search":       searchMethod(),
+		"workspace/list":         listMethod(),
+		"workspace/read":         readMethod(),
 	}
 }
 
@@ -209,7 +209,6 @@ func fixed(needs string, e mapnet.Error) method {
 // What this hub has none of. Credentials have their own way to the person, and a hub is no file server.
 var (
 	noFederation = mapnet.Error{Code: mapnet.CodeFederationOff, Message: "Federation is not enabled"}
-	noWorkspace  = mapnet.Error{Code: mapnet.CodeNoWorkspace, Message: "Workspaces are not enabled"}
 )
 
 // route answers map/federation/route: what goes round in circles is refused as such, anything else because no other
