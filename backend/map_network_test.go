@@ -280,7 +280,7 @@ func TestMAPWhatThereIsNot(t *testing.T) {
 	a.refused(5000, "map/federation/connect", msg{"systemId": "s", "endpoint": "wss://example.org"})
 	a.refused(5001, "map/federation/route", msg{"systemId": "s", "message": msg{"id": "1", "from": "a", "to": "b"}})
 	a.refused(5011, "map/federation/route", msg{"systemId": "s", "envelope": msg{"federation": msg{"hopCount": 10}}})
-	a.refused(5010, "map/federation/route", msg{"systemId": "s", "envelope": msg{"federation": msg{"path": []string{"deskbell"}}}})
+	a.refused(5010, "map/federation/route", msg{"systemId": "s", "envelope": msg{"federation": msg{"path": []string{h.hub.systemID()}}}})
 }
 
 // A session is listed, loaded and closed by its own principal.

@@ -2,18 +2,23 @@ package backend
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"deskbell/backend/config"
+	"deskbell/backend/delivery"
 	"deskbell/backend/desk"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/settings"
 	"deskbell/schemas"
 
+	"github.com/coder/websocket"
 	"github.com/oklog/ulid/v2"
 )
 
@@ -31,8 +36,15 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 			}
 			return out
 		},
-		MayAsk:     h.mayAskMAP,
-		Secret:     func(name string) (string, bool) { return h.secrets.Get(desk.SecretPrefix + name) },
+		MayAsk:   h.mayAskMAP,
+		Secret:   func(name string) (string, bool) { return h.secrets.Get(desk.SecretPrefix + name) },
+		SystemID: h.systemID,
+		Peers: func() (out []string) {
+			for _, p := range h.settings.Get().MAPPeers() {
+				out = append(out, p.System)
+			}
+			return out
+		},
 		PeerID:     mapv1.PeerID,
 		Retention:  func() time.Duration { return h.settings.Get().Retention() },
 		OnPerson:   func() { h.mapv1.Nudge() },
@@ -58,6 +70,10 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 			}
 			return list[i].Dir, true
 		},
+		System: h.systemID, Peers: h.mapPeers, URL: h.URL,
+		Dial: func(ctx context.Context, url string) (*websocket.Conn, error) {
+			return delivery.DialWebSocket(ctx, url, h.settings.Get().Bool(settings.AllowLoopback))
+		},
 		Version: config.Version, Now: h.now, Log: h.log,
 	}), nil
 }
@@ -77,6 +93,29 @@ func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
 		err = errors.New("the operator stopped this agent")
 	}
 	return err
+}
+
+// systemID is the hub's id among hubs: what the operator set, or one made of its signing key.
+func (h *Hub) systemID() string {
+	if id := h.settings.Get()[settings.MAPSystem].(string); id != "" {
+		return id
+	}
+	sum := sha256.Sum256(h.signer.Public().(ed25519.PublicKey))
+	return "hub-" + hex.EncodeToString(sum[:4])
+}
+
+// mapPeers are the hubs that messages are routed to, with what proves us there.
+func (h *Hub) mapPeers() (out []mapv1.Peer) {
+	for _, p := range h.settings.Get().MAPPeers() {
+		x := mapv1.Peer{System: p.System, URL: p.URL}
+		if p.Secret != "" {
+			var ok bool
+			x.Token, ok = h.secrets.Get(desk.SecretPrefix + p.Secret)
+			x.Unset = !ok
+		}
+		out = append(out, x)
+	}
+	return out
 }
 
 // mayAskMAP says whether a secret may be asked for by an agent of the network: unless the operator keeps it for others,

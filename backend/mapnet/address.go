@@ -128,7 +128,7 @@ func (t *Tx) resolve(p *participant, from string, a address) ([]string, error) {
 	case "system":
 		return []string{Human}, nil
 	}
-	if a.id == System || a.id == "deskbell" {
+	if a.id == System || a.id == "deskbell" || a.id == t.n.SystemID() {
 		if id, ok := t.reach(p, a.agents[0]); ok {
 			return []string{id}, nil
 		}

@@ -132,6 +132,9 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	} else if t.taken(id) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
 	}
+	if _, theirs := t.remote(id); theirs {
+		return nil, denied("ids that end in @ and the name of another hub are those of its agents")
+	}
 	if len(id) > 200 {
 		return nil, badParam("/agentId", "must be at most 200 bytes")
 	}

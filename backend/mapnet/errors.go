@@ -29,6 +29,7 @@ const (
 	CodeAddressNotFound   = 2000
 	CodeAgentNotFound     = 2001
 	CodeScopeNotFound     = 2002
+	CodeDelivery          = 2003
 	CodeAmbiguous         = 2004
 	CodeAgentExists       = 3000
 	CodeAgentState        = 3001
@@ -38,6 +39,8 @@ const (
 	CodeQuota             = 4002
 	CodeFederationOff     = 5000
 	CodeSystemNotFound    = 5001
+	CodeFederationAuth    = 5002
+	CodeRouteRejected     = 5003
 	CodeLoop              = 5010
 	CodeMaxHops           = 5011
 	CodeNoConversation    = 10000
@@ -89,7 +92,7 @@ func (e *Error) Retryable() bool {
 	case CodeExhausted, CodeRateLimited, CodeFederationOff:
 		return true
 	}
-	return e.Code == CodeNoProvider && e.RetryAfter > 0
+	return e.Code == CodeDelivery || e.Code == CodeNoProvider && e.RetryAfter > 0
 }
 
 func refuse(code int, format string, args ...any) *Error {

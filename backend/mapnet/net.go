@@ -63,6 +63,9 @@ type Config struct {
 	Brokered func() []Brokered
 	MayAsk   func(agent string, who Principal, secret string) bool
 	Secret   func(name string) (string, bool)
+	// SystemID is the hub's own id among hubs, Peers are those of the hubs that messages are routed to.
+	SystemID func() string
+	Peers    func() []string
 	// PeerID is how the hub calls an agent.
 	PeerID func(agent string) string
 	// Retention is how long a conversation that ended is kept.

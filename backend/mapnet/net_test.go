@@ -71,17 +71,22 @@ type ear struct {
 func (e *ear) Send(frame []byte) bool { e.frames = append(e.frames, string(frame)); return true }
 func (e *ear) Close(int, string)      { e.closed = true }
 
+// config is that of a network whose operator grants nothing.
+func config(k *kept, newID func() string) Config {
+	return Config{
+		Store: k, Now: func() time.Time { return time.UnixMilli(1_000_000) }, Enrol: func(context.Context, string) error { return nil }, NewID: newID,
+		Room:     func(context.Context, string) (int, error) { return 100, nil },
+		Brokered: func() []Brokered { return nil }, MayAsk: func(string, Principal, string) bool { return true }, Secret: func(string) (string, bool) { return "", false },
+		SystemID: func() string { return "here" }, Peers: func() []string { return []string{"hub-b"} }, PeerID: func(id string) string { return "map/" + id },
+		Retention: func() time.Duration { return time.Hour }, OnPerson: func() {}, OnHanded: func(string) {}, OnPresence: func(string, bool) {},
+		OnChange: func() {}, Log: slog.New(slog.DiscardHandler), Limits: DefaultLimits(),
+	}
+}
+
 func newNet(t testing.TB, k *kept) *Net {
 	n := 0
 	var mu sync.Mutex
-	net, err := Open(t.Context(), Config{
-		Store: k, Now: func() time.Time { return time.UnixMilli(1_000_000) }, Enrol: func(context.Context, string) error { return nil },
-		NewID: func() string { mu.Lock(); defer mu.Unlock(); n++; return fmt.Sprintf("%026d", n) },
-		Room:  func(context.Context, string) (int, error) { return 100, nil }, Brokered: func() []Brokered { return nil }, MayAsk: func(string, Principal, string) bool { return true },
-		Secret: func(string) (string, bool) { return "", false }, PeerID: func(id string) string { return "map/" + id }, Retention: func() time.Duration { return time.Hour },
-		OnPerson: func() {}, OnHanded: func(string) {}, OnPresence: func(string, bool) {},
-		OnChange: func() {}, Log: slog.New(slog.DiscardHandler), Limits: DefaultLimits(),
-	})
+	net, err := Open(t.Context(), config(k, func() string { mu.Lock(); defer mu.Unlock(); n++; return fmt.Sprintf("%026d", n) }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,12 +208,7 @@ func TestMembershipModel(t *testing.T) {
 
 func newNetFor(t *rapid.T, k *kept) *Net {
 	n := 0
-	net, err := Open(context.Background(), Config{
-		Store: k, Now: func() time.Time { return time.UnixMilli(1_000_000) }, Enrol: func(context.Context, string) error { return nil },
-		NewID: func() string { n++; return fmt.Sprintf("%026d", n+len(k.records)*1000+len(k.events)*1_000_000) },
-		Room:  func(context.Context, string) (int, error) { return 100, nil }, OnPerson: func() {}, OnHanded: func(string) {}, OnPresence: func(string, bool) {},
-		OnChange: func() {}, Log: slog.New(slog.DiscardHandler), Limits: DefaultLimits(),
-	})
+	net, err := Open(context.Background(), config(k, func() string { n++; return fmt.Sprintf("%026d", n+len(k.records)*1000+len(k.events)*1_000_000) }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestMethods(t *testing.T) {
 // Results and errors are objects, whatever is in them.
 func TestAnswers(t *testing.T) {
 	var doc map[string]json.RawMessage
-	if err := json.Unmarshal(failure(nil, &noCredentials), &doc); err != nil || string(doc["id"]) != "null" || doc["error"][0] != '{' {
+	if err := json.Unmarshal(failure(nil, federationError(1, "r", "m")), &doc); err != nil || string(doc["id"]) != "null" || doc["error"][0] != '{' {
 		t.Errorf("%v %s", err, doc["error"])
 	}
 }

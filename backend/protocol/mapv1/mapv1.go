@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
@@ -49,9 +51,15 @@ type Config struct {
 	RequireCredential func() bool
 	// Workspace finds the folder that the operator granted for an agent, by its id or its principal's.
 	Workspace func(agent, principal string) (dir string, ok bool)
-	Version   string
-	Now       func() time.Time
-	Log       *slog.Logger
+	// System is the hub's own id among hubs, Peers are those that the operator lists, URL is where this hub answers, and
+	// Dial opens a WebSocket to one of them.
+	System  func() string
+	Peers   func() []Peer
+	URL     func() string
+	Dial    func(ctx context.Context, url string) (*websocket.Conn, error)
+	Version string
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Binding answers MAP. It is safe for concurrent use.
@@ -62,6 +70,8 @@ type Binding struct {
 	sockets atomic.Int64
 	reading chan struct{} // a place for each request that reads the disk
 
+	links    links
+	outbound chan struct{} // an answer may wait for another hub
 	wake     chan struct{} // something waits for the person's inbox
 	presence chan struct{}
 	handed   chan struct{}
@@ -75,7 +85,7 @@ var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run carries what is for the person, and for agents.
 func New(c Config) *Binding {
-	return &Binding{Config: c, methods: methods(), defs: c.Schemas.MAPMethods(), reading: make(chan struct{}, maxReading), wake: make(chan struct{}, 1), presence: make(chan struct{}, 1),
+	return &Binding{Config: c, methods: methods(), defs: c.Schemas.MAPMethods(), reading: make(chan struct{}, maxReading), links: links{to: map[Peer]*slot{}, all: map[*link]bool{}}, outbound: make(chan struct{}, 1), wake: make(chan struct{}, 1), presence: make(chan struct{}, 1),
 		handed: make(chan struct{}, 1), online: map[string]bool{}, missed: map[string][]mailbox.Entry{}}
 }
 
@@ -121,6 +131,7 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	c.clock = time.AfterFunc(helloTime, func() { ws.Close(1008, "say map/connect first") })
 	defer c.clock.Stop()
 	defer c.gone()
+	defer c.leave()
 	defer c.work.Wait()
 	return ws.Run(r.Context(), c.handle)
 }
@@ -147,6 +158,7 @@ type conn struct {
 	// waiting is how it introduced itself, while it has not proved itself.
 	waiting  *mapnet.Connect
 	failures int
+	system   string         // of the hub that it is of, if it is one's
 	over     bool           // it said goodbye
 	work     sync.WaitGroup // what is answered aside
 	waits    chan struct{}  // a place for each of it
@@ -189,6 +201,8 @@ func (b *Binding) Run(ctx context.Context) error {
 	all.Go(func() { b.carry(ctx) })
 	all.Go(func() { b.stamp(ctx) })
 	all.Go(func() { b.direct(ctx) })
+	all.Go(func() { b.forward(ctx) })
+	defer b.closeLinks()
 	err := b.Net.Run(ctx)
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -97,7 +97,7 @@ func methods() map[string]method {
 		"map/agents/resume":   steer("resume"),
 		"map/structure/graph": with(query, (*mapnet.Tx).Graph),
 
-		"map/send":      with("messaging.canSend", (*mapnet.Tx).SendMessage),
+		"map/send":      {own: (*conn).send},
 		"map/inject":    with("lifecycle.canSteer", (*mapnet.Tx).Inject),
 		"map/subscribe": with(observe, (*mapnet.Tx).Subscribe),
 		"map/unsubscribe": with(observe, func(t *mapnet.Tx, s *mapnet.Session, p struct {
@@ -151,8 +151,8 @@ func methods() map[string]method {
 		"mail/summary": with(history, (*mapnet.Tx).Summarize),
 		"mail/replay":  with(history, (*mapnet.Tx).ReplayMail),
 
-		"map/federation/connect": fixed("", noFederation),
-		"map/federation/route":   with("messaging.canSend", route),
+		"map/federation/connect": {own: (*conn).federate},
+		"map/federation/route":   {own: (*conn).route},
 		"cred/get":               {own: (*conn).credential},
 		"cred/list":              with("credentials.canList", func(t *mapnet.Tx, s *mapnet.Session, _ none) (map[string]any, error) { return t.ListCredentials(s) }),
 		"cred/status":            with("", func(t *mapnet.Tx, _ *mapnet.Session, _ none) (map[string]any, error) { return t.CredentialStatus() }),
@@ -199,43 +199,4 @@ func (c *conn) answer(ctx context.Context, q call) error {
 		tx.Send(c, result(q.id, out))
 		return nil
 	})
-}
-
-// fixed is a method that is always answered alike.
-func fixed(needs string, e mapnet.Error) method {
-	return method{needs: needs, do: func(*mapnet.Tx, *mapnet.Session, []byte) (map[string]any, error) { return nil, &e }}
-}
-
-// What this hub has none of. Credentials have their own way to the person, and a hub is no file server.
-var (
-	noFederation = mapnet.Error{Code: mapnet.CodeFederationOff, Message: "Federation is not enabled"}
-)
-
-// route answers map/federation/route: what goes round in circles is refused as such, anything else because no other
-// system is known.
-func route(_ *mapnet.Tx, _ *mapnet.Session, p struct {
-	System   string `json:"systemId"`
-	Envelope *struct {
-		Federation struct {
-			Hops int      `json:"hopCount"`
-			Max  int      `json:"maxHops"`
-			Path []string `json:"path"`
-		} `json:"federation"`
-	} `json:"envelope"`
-}) (map[string]any, error) {
-	if p.Envelope != nil {
-		f := p.Envelope.Federation
-		if f.Max <= 0 {
-			f.Max = 10
-		}
-		if f.Hops >= f.Max {
-			return nil, &mapnet.Error{Code: mapnet.CodeMaxHops, Message: "Max hops exceeded"}
-		}
-		for _, system := range f.Path {
-			if system == "deskbell" {
-				return nil, &mapnet.Error{Code: mapnet.CodeLoop, Message: "Federation loop detected"}
-			}
-		}
-	}
-	return nil, &mapnet.Error{Code: mapnet.CodeSystemNotFound, Message: "System not found: " + p.System}
 }

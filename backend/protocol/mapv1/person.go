@@ -299,6 +299,7 @@ func (b *Binding) answered(ctx context.Context, id string) {
 		payload = nil
 	}
 	_ = b.do(ctx, func(tx *mapnet.Tx) { tx.Answer(id, payload) }) // it is asked still, and tried again
+	nudge(b.outbound)
 }
 
 // Handed notes that an answer was handed to its asker's connection. It never waits.
