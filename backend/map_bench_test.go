@@ -10,6 +10,7 @@ import (
 // sender waits for stays short.
 func BenchmarkMAP(b *testing.B) {
 	h := openHouse(b)
+	h.unbounded()
 	const agents, rate = 200, 1000
 	peers := make([]*mapPeer, agents)
 	for i := range peers {

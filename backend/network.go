@@ -74,7 +74,8 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 		Dial: func(ctx context.Context, url string) (*websocket.Conn, error) {
 			return delivery.DialWebSocket(ctx, url, h.settings.Get().Bool(settings.AllowLoopback))
 		},
-		Version: config.Version, Now: h.now, Log: h.log,
+		RequestsPerMinute: func() int { return h.settings.Get().Int(settings.RequestsPerMinute) },
+		Version:           config.Version, Now: h.now, Log: h.log,
 	}), nil
 }
 

@@ -28,6 +28,9 @@ func (s *Session) ID() string { return s.p.ID }
 // Participant is who is connected.
 func (s *Session) Participant() string { return s.p.Participant }
 
+// Name is the one name of the participant: its own agent's, or else its own. It is for an act alone, as that changes it.
+func (s *Session) Name() string { return s.p.name() }
+
 // May says whether the participant has a capability, "group.name".
 func (s *Session) May(capability string) bool { return s.p.caps.Has(capability) }
 

@@ -64,9 +64,9 @@ type Binding struct {
 	Config
 	// What an agent may do in a minute, each apart: what it says to other agents never keeps it from reaching the person
 	// (MA2H §8.6).
-	toPerson      budgets
-	toAgents      budgets
-	registrations budgets
+	toPerson      protocol.Budgets
+	toAgents      protocol.Budgets
+	registrations protocol.Budgets
 }
 
 var (
@@ -109,8 +109,8 @@ func (b *Binding) Routes() []protocol.Route {
 func (b *Binding) now() time.Time { return b.Now().UTC().Truncate(time.Millisecond) }
 
 // allow takes a request of that many bytes from one of an agent's budgets (MA2H §8.6).
-func (b *Binding) allow(of *budgets, agent string, size int) error {
-	if retry := of.take(agent, inbox.Room(size), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
+func (b *Binding) allow(of *protocol.Budgets, agent string, size int) error {
+	if retry := of.Take(agent, inbox.Room(size), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); retry > 0 {
 		return &protocol.Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 			Message: "too many requests of this kind in a minute", RetryAfter: retry}
 	}

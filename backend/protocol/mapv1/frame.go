@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
+	"deskbell/backend/inbox"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol"
 	"deskbell/backend/wire"
@@ -140,6 +143,11 @@ func (c *conn) one(ctx context.Context, raw []byte) {
 	if !ok {
 		return
 	}
+	if err == nil || q.id != nil {
+		if wait := c.spend(q, len(raw)); wait > 0 {
+			err = &mapnet.Error{Code: mapnet.CodeRateLimited, Message: "Rate limited: too many requests", RetryAfter: wait}
+		}
+	}
 	if err == nil {
 		if q.id == nil {
 			return // acknowledgements and other notifications ask for nothing
@@ -149,6 +157,19 @@ func (c *conn) one(ctx context.Context, raw []byte) {
 	if err != nil {
 		c.ws.Send(failure(q.id, c.refusal(q, err)))
 	}
+}
+
+// spend takes a request of that many bytes from its agent's budget, or from its connection's before there is an agent, and
+// returns how long until it may come. What takes an agent or a connection out is always heard.
+func (c *conn) spend(q call, size int) time.Duration {
+	if q.method == "map/disconnect" || q.method == "map/agents/unregister" {
+		return 0
+	}
+	who := "connection " + strconv.FormatInt(c.number, 10)
+	if c.session != nil && c.name != "" {
+		who = "agent " + c.name
+	}
+	return c.b.budgets.Take(who, inbox.Room(size), c.b.RequestsPerMinute(), c.b.Now())
 }
 
 // refusal is what a caller is told of an error.

@@ -53,13 +53,15 @@ type Config struct {
 	Workspace func(agent, principal string) (dir string, ok bool)
 	// System is the hub's own id among hubs, Peers are those that the operator lists, URL is where this hub answers, and
 	// Dial opens a WebSocket to one of them.
-	System  func() string
-	Peers   func() []Peer
-	URL     func() string
-	Dial    func(ctx context.Context, url string) (*websocket.Conn, error)
-	Version string
-	Now     func() time.Time
-	Log     *slog.Logger
+	System func() string
+	Peers  func() []Peer
+	URL    func() string
+	Dial   func(ctx context.Context, url string) (*websocket.Conn, error)
+	// RequestsPerMinute is how many requests an agent may send in a minute.
+	RequestsPerMinute func() int
+	Version           string
+	Now               func() time.Time
+	Log               *slog.Logger
 }
 
 // Binding answers MAP. It is safe for concurrent use.
@@ -68,6 +70,8 @@ type Binding struct {
 	methods map[string]method
 	defs    map[string]string // schema of each method's request
 	sockets atomic.Int64
+	serial  atomic.Int64 // of connections
+	budgets protocol.Budgets
 	reading chan struct{} // a place for each request that reads the disk
 
 	links    links
@@ -127,7 +131,7 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		b.Log.Debug("no websocket", "protocol", Name, "err", err)
 		return nil // the answer is written already
 	}
-	c := &conn{b: b, ws: ws, offered: offered(r), waits: make(chan struct{}, maxAside)}
+	c := &conn{b: b, number: b.serial.Add(1), ws: ws, offered: offered(r), waits: make(chan struct{}, maxAside)}
 	c.clock = time.AfterFunc(helloTime, func() { ws.Close(1008, "say map/connect first") })
 	defer c.clock.Stop()
 	defer c.gone()
@@ -152,8 +156,10 @@ type conn struct {
 	b       *Binding
 	ws      *socket.Conn
 	offered string
+	number  int64 // of the connection, among all
 	clock   *time.Timer
 	session *mapnet.Session
+	name    string // of its agent or participant, as of its last request
 	who     mapnet.Principal
 	// waiting is how it introduced itself, while it has not proved itself.
 	waiting  *mapnet.Connect

@@ -193,6 +193,7 @@ func (c *conn) answer(ctx context.Context, q call) error {
 			return err
 		}
 		out, err := m.do(tx, s, q.params)
+		c.name = s.Name()
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package ma2h
+package protocol
 
 import (
 	"sync"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// budgets is each agent's rate of one kind of request. The zero value is ready.
-type budgets struct {
+// Budgets is each agent's rate of one kind of request. The zero value is ready.
+type Budgets struct {
 	mu      sync.Mutex
 	byAgent map[string]*budget
 	swept   time.Time
@@ -20,9 +20,9 @@ type budget struct {
 	used    time.Time
 }
 
-// take takes n, or all there ever is if that is less, from the agent's budget and returns 0, or how long until there is
+// Take takes n, or all there ever is if that is less, from the agent's budget and returns 0, or how long until there is
 // as much.
-func (b *budgets) take(agent string, n, perMinute int, now time.Time) time.Duration {
+func (b *Budgets) Take(agent string, n, perMinute int, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.swept) > time.Minute {
