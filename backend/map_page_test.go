@@ -35,7 +35,29 @@ func TestMAPPage(t *testing.T) {
 	op.call("POST", "/api/conversations/"+id+"/act", msg{"act": "leave"}).want(200)
 	op.call("POST", "/api/conversations/"+id+"/act", msg{"act": "dance"}).want(422)
 	op.call("GET", "/api/conversations/nope", nil).want(404)
-	made := op.call("POST", "/api/conversations", msg{"subject": "From me", "with": []string{"a"}}).want(201)
+	made := op.call("POST", "/api/conversations", msg{"subject": "From me", "with": []string{"a", "b"}, "text": "Who is free?"}).want(201)
+	for _, p := range []*mapPeer{a, b} {
+		if n := p.note("map/message", nil); n.said("message", "payload", "text") != "Who is free?" || n.said("message", "meta", "mail", "conversationId") != made.get("id") {
+			t.Errorf("%s", n.raw)
+		}
+	}
+	if r := op.call("POST", "/api/conversations", msg{"with": []string{"a", "nobody"}}).want(422); !strings.Contains(string(r.body), "/with/1") {
+		t.Errorf("%s", r.body)
+	}
+	turns := "/api/conversations/" + made.get("id") + "/turns"
+	root := a.do("mail/turn", msg{"conversationId": made.get("id"), "contentType": "text", "content": msg{"text": "I am"}}).get("turn", "id")
+	op.call("POST", turns, msg{"text": "?", "new_thread": true}).want(422)
+	op.call("POST", turns, msg{"text": "?", "in_reply_to": "nope", "new_thread": true}).want(422)
+	branch := op.call("POST", turns, msg{"text": "Then begin", "in_reply_to": root, "new_thread": true}).want(201)
+	n := a.note("map/message", nil)
+	thread := n.said("message", "meta", "mail", "threadId")
+	if thread == "" || n.said("message", "meta", "mail", "inReplyTo") != root || !strings.Contains(branch.get("threads"), thread) {
+		t.Errorf("%s, %s", n.raw, branch.body)
+	}
+	op.call("POST", turns, msg{"text": "And?", "thread": thread}).want(201)
+	if f := a.do("mail/turns/list", msg{"conversationId": made.get("id"), "filter": msg{"threadId": thread}}); !strings.Contains(string(f.raw), "And?") || strings.Contains(string(f.raw), "Who is free?") {
+		t.Errorf("%s", f.raw)
+	}
 	if list := op.call("GET", "/api/conversations", nil).want(200); !strings.Contains(string(list.body), made.get("id")) {
 		t.Errorf("%s", list.body)
 	}

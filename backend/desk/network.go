@@ -3,6 +3,7 @@ package desk
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -128,6 +129,7 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 		Text      string   `json:"text"`
 		InReplyTo string   `json:"in_reply_to"`
 		Thread    string   `json:"thread"`
+		NewThread bool     `json:"new_thread"` // below the turn that it answers
 		Only      []string `json:"only"`
 	}](r)
 	if err != nil {
@@ -136,7 +138,10 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if q.Text == "" || len(q.Text) > mapnet.MaxForPerson {
 		return inbox.Invalid("/text", "must have text, at most %d bytes", mapnet.MaxForPerson)
 	}
-	turn := mapnet.NewTurn{Conversation: r.PathValue("id"), ContentType: "text", Content: mapnet.Raw(`{"text":` + string(wire.Quote(q.Text)) + `}`), InReplyTo: q.InReplyTo, Thread: q.Thread}
+	turn := mapnet.NewTurn{Conversation: r.PathValue("id"), ContentType: "text", Content: textOf(q.Text), InReplyTo: q.InReplyTo, Thread: q.Thread}
+	if turn.Branch = q.NewThread; q.NewThread && (q.InReplyTo == "" || q.Thread != "") {
+		return inbox.Invalid("/new_thread", "needs the turn that it is below in in_reply_to, and no thread")
+	}
 	if len(q.Only) > 0 {
 		turn.Visibility = &mapnet.Visibility{Type: "participants", IDs: append(q.Only, mapnet.Human)}
 	}
@@ -144,6 +149,11 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 		return networkError(err)
 	}
 	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated)
+}
+
+// textOf is the content of a turn in words.
+func textOf(text string) mapnet.Raw {
+	return wire.Compose([]wire.Member{{Name: "text", Value: wire.Quote(text)}})
 }
 
 // actOn answers POST /api/conversations/{id}/act: join, leave, close or reopen.
@@ -161,11 +171,12 @@ func (d *Desk) actOn(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	return d.writeConversation(w, r, id, http.StatusOK)
 }
 
-// begin answers POST /api/conversations: a new one of the person with agents.
+// begin answers POST /api/conversations: a new one of the person with agents, and what they say first, if they say it.
 func (d *Desk) begin(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	q, err := decode[struct {
 		Subject string   `json:"subject"`
 		With    []string `json:"with"`
+		Text    string   `json:"text"`
 	}](r)
 	if err != nil {
 		return err
@@ -173,9 +184,19 @@ func (d *Desk) begin(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if len(q.With) == 0 || len(q.With) > 100 || len(q.Subject) > 500 {
 		return inbox.Invalid("/with", "must name 1 to 100 agents, and the subject be at most 500 bytes long")
 	}
+	if len(q.Text) > mapnet.MaxForPerson {
+		return inbox.Invalid("/text", "must be at most %d bytes", mapnet.MaxForPerson)
+	}
 	var id string
-	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { id = t.PersonBegins(q.Subject, q.With); return nil }); err != nil {
+	err = d.Network.Do(r.Context(), func(t *mapnet.Tx) (err error) {
+		if id, err = t.PersonBegins(q.Subject, q.With); err != nil || q.Text == "" {
+			return err
+		}
+		_, err = t.PersonSays(mapnet.NewTurn{Conversation: id, ContentType: "text", Content: textOf(q.Text)})
 		return err
+	})
+	if err != nil {
+		return networkError(err)
 	}
 	return d.writeConversation(w, r, id, http.StatusCreated)
 }
@@ -212,5 +233,6 @@ func networkError(err error) error {
 	case e.RetryAfter > 0:
 		return &inbox.LimitError{What: e.Message, RetryAfter: max(e.RetryAfter, time.Second)}
 	}
-	return inbox.Invalid("", "%s", e.Message)
+	pointer, _ := e.Details["pointer"].(string)
+	return inbox.Invalid(strings.TrimPrefix(pointer, "/params"), "%s", e.Message)
 }

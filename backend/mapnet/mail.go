@@ -121,6 +121,7 @@ type NewTurn struct {
 	InReplyTo    string      `json:"inReplyTo"`
 	Visibility   *Visibility `json:"visibility"`
 	Metadata     Raw         `json:"metadata"`
+	Branch       bool        `json:"-"` // into a new thread below the turn that it answers; of the person's alone
 }
 
 // CreateMail begins a conversation.

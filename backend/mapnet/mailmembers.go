@@ -149,6 +149,19 @@ func (t *Tx) CreateThread(s *Session, q NewThread) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	i, ok := c.byID[q.Root]
+	if ok && !t.reads(s.p, c, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
+		return nil, refuse(CodeNoTurn, "Turn not found: %s", q.Root)
+	}
+	th, err := t.thread(c, m, q)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"thread": th}, nil
+}
+
+// thread begins a thread below a turn that the member may read.
+func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 	if !c.open() {
 		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
 	}
@@ -156,7 +169,7 @@ func (t *Tx) CreateThread(s *Session, q NewThread) (map[string]any, error) {
 		return nil, refuse(CodeMailDenied, "Permission denied: canCreateThreads")
 	}
 	i, ok := c.byID[q.Root]
-	if !ok || !t.reads(s.p, c, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
+	if !ok {
 		return nil, refuse(CodeNoTurn, "Turn not found: %s", q.Root)
 	}
 	depth := 1
@@ -180,7 +193,7 @@ func (t *Tx) CreateThread(s *Session, q NewThread) (map[string]any, error) {
 	root := c.turns[i]
 	t.emit(Event{Type: "mail.thread.created", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "thread": th},
 		Audience{Conversation: c.Conversation.ID, Author: root.Participant, Visibility: root.Visibility, At: t.now})
-	return map[string]any{"thread": th}, nil
+	return th, nil
 }
 
 // Presence says who of a conversation is connected.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -327,6 +328,13 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	if err := t.maySay(c, m, q); err != nil {
 		return nil, err
 	}
+	if q.Branch {
+		th, err := t.thread(c, m, NewThread{Conversation: q.Conversation, Root: q.InReplyTo})
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = th.ID
+	}
 	turn := t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
 	mail := map[string]any{"conversationId": c.Conversation.ID}
 	if q.InReplyTo != "" {
@@ -371,8 +379,13 @@ func (t *Tx) PersonActs(id, act string) error {
 	return nil
 }
 
-// PersonBegins begins a conversation of the person with agents.
-func (t *Tx) PersonBegins(subject string, with []string) string {
+// PersonBegins begins a conversation of the person with agents that there are, and returns its id.
+func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
+	for i, id := range with {
+		if t.st.agents[id] == nil {
+			return "", badParam("/with/"+strconv.Itoa(i), "there is no agent %s", id)
+		}
+	}
 	c := t.begin(Human, "user", CreateMail{Type: "user-session", Subject: subject})
 	for _, id := range with {
 		if c.current(t.canonical(id)) == nil {
@@ -380,7 +393,7 @@ func (t *Tx) PersonBegins(subject string, with []string) string {
 		}
 	}
 	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, inConversation(c))
-	return c.Conversation.ID
+	return c.Conversation.ID, nil
 }
 
 // View is the network for the person's page.
