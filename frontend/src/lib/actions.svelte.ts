@@ -12,6 +12,7 @@ import type { CommandId } from './keys';
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
 import { rules } from './rules.svelte';
+import { talk } from './talk.svelte';
 import type { Detail, Option } from './types';
 import { isBox, ui, type View } from './ui.svelte';
 import { after } from './windowing';
@@ -273,6 +274,7 @@ function back(): void {
   if (active && active !== document.body && active.matches('input, textarea, select')) return active.blur();
   if (ui.view === 'agents' && ui.agent !== null) return leaveAgent();
   if (ui.view === 'guardian' && ui.session !== null) return leaveSession();
+  if (ui.view === 'conversations' && ui.talk === null && talk.beginning) { talk.beginning = false; return; }
   if (ui.view === 'conversations' && ui.talk !== null) return go('conversations');
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) return search('');
@@ -334,6 +336,11 @@ export function run(id: CommandId, key = ''): void {
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
     case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
+    case 'new-talk':
+      if (key !== '' && (ui.view !== 'conversations' || ui.talk !== null)) return; // by key only where conversations are meant
+      go('conversations');
+      talk.beginning = true;
+      return;
     case 'new-rule':
       if (key !== '' && ui.view !== 'rules' && ui.view !== 'guardian') return; // by key only where rules are meant
       if (ui.view !== 'rules') go('rules');

@@ -2,7 +2,7 @@
 // Both fetch the same paths; live events and opening a link differ.
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
-import type { Conversation, Network } from './talktypes';
+import type { Conversation, Grant, Network } from './talktypes';
 import type {
   AgentCredentials, AgentView, ApiError, Box, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
@@ -120,6 +120,9 @@ function query(params: object): string {
 const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
 const rule = (id: string): string => `/api/rules/${encodeURIComponent(id)}`;
+/** What the person says: to all or to few, in answer to a turn, in a thread or in a new one below that turn. */
+export interface Saying { text: string; only?: string[]; in_reply_to?: string; thread?: string; new_thread?: boolean }
+
 const talk = (id: string): string => `/api/conversations/${encodeURIComponent(id)}`;
 /** A guarded session's path, from its key: protocol/id. */
 const guarded = (key: string): string => {
@@ -165,8 +168,11 @@ export const api = {
   exportSession: (key: string, name: string) => download(`${guarded(key)}/export`, name),
   conversations: () => call<{ conversations: Conversation[] }>('GET', '/api/conversations'),
   conversation: (id: string) => call<Conversation>('GET', talk(id)),
-  say: (id: string, body: { text: string; only?: string[] }) => call<Conversation>('POST', `${talk(id)}/turns`, body),
+  beginTalk: (body: { subject: string; with: string[]; text?: string }) => call<Conversation>('POST', '/api/conversations', body),
+  say: (id: string, body: Saying) => call<Conversation>('POST', `${talk(id)}/turns`, body),
   actOn: (id: string, act: string) => call<Conversation>('POST', `${talk(id)}/act`, { act }),
+  grants: () => call<{ grants: Grant[] }>('GET', '/api/grants'),
+  revokeGrant: (id: string) => call<undefined>('DELETE', `/api/grants/${encodeURIComponent(id)}`),
   network: () => call<Network>('GET', '/api/network'),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),

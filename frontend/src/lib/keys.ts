@@ -5,7 +5,7 @@ export type CommandId =
   | 'choose' | 'allow' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
   | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-rules' | 'go-conversations' | 'go-settings'
-  | 'message' | 'new-rule' | 'rule-up' | 'rule-down'
+  | 'message' | 'new-talk' | 'new-rule' | 'rule-up' | 'rule-down'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
 export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Go to' | 'Window';
@@ -34,6 +34,7 @@ export const commands: readonly Command[] = [
   { id: 'back', group: 'Move', label: 'Back, close, cancel', keys: ['Escape'], whileTyping: true },
   { id: 'search', group: 'Move', label: 'Search', keys: ['/'] },
   { id: 'message', group: 'Move', label: 'New message to an agent', keys: ['n'] },
+  { id: 'new-talk', group: 'Move', label: 'New conversation, among the conversations', keys: ['b'] },
 
   { id: 'choose', group: 'Decide', label: 'Answer with that choice, tick that step', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
   { id: 'allow', group: 'Decide', label: 'Allow a call: once, for the session, or always', keys: ['a'] },

@@ -1,8 +1,9 @@
 // The conversations of agents, and the network they are in. Loaded while somebody looks, and again when the hub says they changed.
 import { shared } from './again';
-import { api, Refused } from './api';
+import { api, Refused, type Saying } from './api';
 import { desk } from './desk.svelte';
-import type { Conversation, Network } from './talktypes';
+import { plain } from './format';
+import type { Conversation, Grant, Network, Thread } from './talktypes';
 
 const PAUSE_MS = 250;
 const SEEN = 'deskbell.conversations.seen';
@@ -20,18 +21,44 @@ function seenBefore(): Record<string, number> {
 class Talk {
   list = $state.raw<Conversation[]>([]);
   network = $state.raw<Network>({ agents: [], scopes: [], edges: [] });
+  grants = $state.raw<Grant[]>([]);
   loaded = $state(false);
   problem = $state('');
   /** Until when each conversation was read, in this browser. */
   seen = $state.raw<Record<string, number>>(seenBefore());
 
+  /** The form of a new conversation is open. */
+  beginning = $state(false);
+
   readonly load = shared(() => this.fetch(), PAUSE_MS);
+
+  /** Begins a conversation; its id, or what is in the way. */
+  async begin(subject: string, agents: string[], text: string): Promise<{ id: string } | { problem: string }> {
+    try {
+      return { id: (await api.beginTalk({ subject, with: agents, ...(text ? { text } : {}) })).id };
+    } catch (e) {
+      desk.noticed(e);
+      return { problem: words(e) };
+    }
+  }
+
+  /** Ends a grant; what is in the way, or nothing. */
+  async revoke(id: string): Promise<string> {
+    try {
+      await api.revokeGrant(id);
+    } catch (e) {
+      if (!(e instanceof Refused && e.status === 404)) { desk.noticed(e); return words(e); } // it has ended by itself
+    }
+    await this.load();
+    return '';
+  }
 
   private async fetch(): Promise<void> {
     try {
-      const [talks, network] = await Promise.all([api.conversations(), api.network()]);
+      const [talks, network, held] = await Promise.all([api.conversations(), api.network(), api.grants()]);
       this.list = talks.conversations;
       this.network = network;
+      this.grants = held.grants;
       this.problem = '';
       this.loaded = true;
     } catch (e) {
@@ -91,9 +118,9 @@ export class Open {
     }
   }
 
-  async say(text: string, only: string[]): Promise<boolean> {
+  async say(what: Saying): Promise<boolean> {
     this.busy = true;
-    const said = await this.take(api.say(this.id, { text, ...(only.length ? { only } : {}) }));
+    const said = await this.take(api.say(this.id, what));
     this.busy = false;
     return said;
   }
@@ -101,4 +128,12 @@ export class Open {
   act(act: 'join' | 'leave' | 'close' | 'reopen'): Promise<boolean> {
     return this.take(api.actOn(this.id, act));
   }
+}
+
+/** What a thread is called: by its subject, or by who said what it is below. */
+export function threadName(c: Conversation, th: Thread): string {
+  const subject = plain(th.subject);
+  if (subject) return `“${subject}”`;
+  const root = c.turns.find((t) => t.id === th.root);
+  return `the thread below ${root?.mine ? 'yours' : (plain(root?.from) || 'a turn')} (${th.turns})`;
 }

@@ -7,6 +7,9 @@ export interface Turn { id: string; from: Text; from_id: string; mine: boolean; 
 export interface Thread { id: string; subject: Text; turns: number; root: string }
 export interface Conversation { id: string; subject: Text; open: boolean; inside: boolean; changed: number; members: Member[]; threads: Thread[]; turns: Turn[] }
 
+/** A credential that an agent may fetch, until it ends. */
+export interface Grant { id: string; agent_id: string; agent: Text; scope: string; resource: Text; secret: string; once: boolean; by: string; at: number; expires_at: number; uses: number; item: string }
+
 export interface NetworkAgent { id: string; agent_id: string; name: Text; role: Text; state: string; parent: string; connected: boolean }
 export interface NetworkScope { id: string; name: Text; members: string[] }
 export interface Network { agents: NetworkAgent[]; scopes: NetworkScope[]; edges: { from: string; to: string; type: string }[] }
