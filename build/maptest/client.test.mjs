@@ -1,9 +1,11 @@
 // The published clients of MAP against the hub: every call they have, every frame they get held against the schema.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import Ajv2020 from 'ajv/dist/2020.js';
-import { AgentConnection, ClientConnection } from '@multi-agent-protocol/sdk';
+import { AgentConnection, ClientConnection, GatewayConnection, websocketStream } from '@multi-agent-protocol/sdk';
 import WebSocket from 'ws';
 import { Hub } from '../../frontend/tests/browser/hub.mjs';
 
@@ -150,6 +152,61 @@ test('conversations', async () => {
   assert.equal((await ui.replayConversation({ conversationId: id })).turns.length, 3);
   await ui.leaveConversation(id); await a.closeConversation(id);
   await a.disconnect(); await ui.disconnect();
+});
+
+test('credentials are granted by the person, and the grant outlives the hub', async () => {
+  await hub.call('PUT', '/api/secrets/NPM', { value: 'npm_secret' });
+  await hub.call('PATCH', '/v1/settings', { 'map.credentials': ['npm:publish=NPM'] });
+  const a = await agent('publisher');
+  assert.deepEqual((await a.callExtension('cred/list', {})).scopes, ['npm:publish']);
+  const wish = { scope: 'npm:publish', resource: 'acme' };
+  const asked = a.callExtension('cred/get', wish);
+  const it = await item('publisher asks for a credential: npm:publish');
+  await hub.down('SIGKILL');
+  await assert.rejects(asked);
+  await hub.up();
+  await hub.call('POST', `/v1/messages/${it.id}/resolve`, { resolution: 'answered', value: 'hour' });
+  const b = await until('the agent again', () => agent('publisher').catch(() => null));
+  assert.equal((await b.callExtension('cred/get', wish)).credential.token, 'npm_secret');
+  await hub.down('SIGKILL');
+  await hub.up();
+  const c = await agent('publisher');
+  const got = await c.callExtension('cred/get', wish);
+  assert.equal(got.credentialType, 'bearer_token');
+  assert.ok(Date.parse(got.expiresAt) > Date.now());
+  await assert.rejects(c.callExtension('cred/get', { scope: 'npm:publish', resource: 'other', _meta: { waitMs: 0 } }), refusal(11002));
+  await hub.call('PATCH', '/v1/settings', { 'map.credentials': [] });
+  await c.disconnect();
+});
+
+test('a workspace is searched and read', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'deskbell-workspace-'));
+  writeFileSync(join(dir, 'plan.md'), '# Plan\nfirst\n');
+  await hub.call('PATCH', '/v1/settings', { 'map.workspaces': [`reader-agent=${dir}`] });
+  const a = await agent('reader-agent');
+  assert.deepEqual((await a.callExtension('workspace/search', { agentId: 'reader-agent', query: 'plan' })).files.map((f) => f.path), ['plan.md']);
+  assert.equal((await a.callExtension('workspace/list', { agentId: 'reader-agent' })).files.length, 1);
+  assert.equal((await a.callExtension('workspace/read', { agentId: 'reader-agent', path: 'plan.md', lineRange: { start: 2, end: 2 } })).text, 'first\n');
+  await assert.rejects(a.callExtension('workspace/read', { agentId: 'reader-agent', path: '../plan.md' }), refusal(12003));
+  await a.disconnect();
+});
+
+test('a gateway of another system brings messages', async () => {
+  const { token } = await hub.call('POST', '/v1/agents', { agent_id: 'other-hub' });
+  await hub.call('PATCH', '/v1/settings', { 'map.system_id': 'this-hub', 'map.peers': ['other-hub=ws://127.0.0.1:1/map'] });
+  const a = await agent('receiver');
+  const got = new Promise((r) => a.onMessage(r));
+  const ws = new Checked(url);
+  await new Promise((r) => { ws.onopen = r; });
+  const gate = new GatewayConnection(websocketStream(ws), { name: 'other-hub', routing: { systemId: 'other-hub', maxHops: 5, trackPath: true } });
+  await gate.connect({ auth: { method: 'bearer', token } });
+  assert.equal((await gate.connectToSystem('this-hub', url)).connected, true);
+  assert.ok(gate.isSystemConnected('this-hub'));
+  assert.equal((await gate.routeToSystem('this-hub', { id: 'm-1', from: 'far', to: { agent: 'receiver' }, payload: { n: 1 }, meta: {} })).routed, true);
+  assert.equal((await got).from, 'far@other-hub');
+  await assert.rejects(a.send({ agent: 'far@other-hub' }, 'back'), refusal(5000));
+  await gate.disconnect();
+  await a.disconnect();
 });
 
 test('every method of the protocol is answered', async () => {

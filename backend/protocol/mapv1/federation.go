@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -82,7 +83,8 @@ func (c *conn) federate(ctx context.Context, q call) error {
 			"authRequired": map[string]any{"methods": []string{"bearer", "api-key"}, "challenge": "map_chal_" + ulid.Make().String(), "required": true}}))
 		return nil
 	}
-	if _, listed := c.b.peerOf(p.System); !listed || who.ID != "agent:"+p.System {
+	name, _ := strings.CutPrefix(who.ID, "agent:")
+	if _, listed := c.b.peerOf(name); !listed || p.System != name && p.System != c.b.System() { // published gateways name the system that they connect to
 		return federationError(mapnet.CodeRouteRejected, "not_listed", "Federation route rejected: the operator does not list this system, or the credential is another one's")
 	}
 	s := c.session
@@ -91,9 +93,9 @@ func (c *conn) federate(ctx context.Context, q call) error {
 			return err
 		}
 		if c.system == "" {
-			tx.PeerEvent(p.System, "connected")
+			tx.PeerEvent(name, "connected")
 		}
-		c.system = p.System
+		c.system = name
 		tx.Send(c, result(q.id, map[string]any{"connected": true, "sessionId": s.ID(), "principal": map[string]any{"id": who.ID, "issuer": c.b.System(), "claims": map[string]any{}},
 			"systemInfo": map[string]any{"name": c.b.System(), "version": c.b.Version}}))
 		return nil
