@@ -30,6 +30,7 @@
 //   - gate: the operator's rules about what agents may do, and how each call that asked leave was judged; no I/O
 //   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
 //   - mapnet: the network of MAP agents, with the person as one of the participants; no I/O
+//   - workspace: folders that the operator granted, as agents of the network read them
 //   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
 //   - client: an agent's side of the protocol
 //   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, protocol/acs,

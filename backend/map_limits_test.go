@@ -42,3 +42,18 @@ func TestMAPRateLimit(t *testing.T) {
 	}
 	silent.refused(4001, "map/session/list", nil)
 }
+
+// A conversation that ended is kept as long as items are, by the setting; one that goes on is kept.
+func TestMAPRetention(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withClock(c))
+	h.set("retention_days", 2)
+	a := h.mapAgent("a")
+	ended, open := a.do("mail/create", msg{"subject": "ended"}).get("conversation", "id"), a.do("mail/create", msg{"subject": "open"}).get("conversation", "id")
+	a.do("mail/close", msg{"conversationId": ended})
+	c.move(47 * time.Hour)
+	a.do("mail/get", msg{"conversationId": ended})
+	c.move(2 * time.Hour)
+	eventually(t, "it is forgotten", func() bool { return a.ask("mail/get", msg{"conversationId": ended}).Error != nil })
+	a.do("mail/get", msg{"conversationId": open})
+}

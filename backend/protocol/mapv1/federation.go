@@ -34,7 +34,7 @@ func (f federation) check(own string) error {
 	if f.Max > 0 && f.Max < most {
 		most = f.Max
 	}
-	if f.Hops >= most || len(f.Path) >= maxHops {
+	if f.Hops < 0 || f.Hops >= most || len(f.Path) >= maxHops {
 		return federationError(mapnet.CodeMaxHops, "max_hops", "Max hops exceeded")
 	}
 	if slices.Contains(f.Path, own) {
