@@ -4,9 +4,10 @@ import type { Network } from './talktypes';
 export const NODE = { width: 168, height: 34 } as const;
 const GAP = { x: 56, y: 10 } as const;
 const EDGE = 8;
+const ASIDE = 8; // how far a relationship is from the edge of a parent
 
 export interface Node { id: string; x: number; y: number }
-/** `path` is an SVG path. A parent's edge ends at its child's left side; the others bow out to the right of both. */
+/** `path` is an SVG path. It goes from column to column; within one it bows out to the right. */
 export interface Line { from: string; to: string; type: string; path: string }
 export interface Drawing { nodes: Node[]; lines: Line[]; width: number; height: number }
 
@@ -35,9 +36,10 @@ export function draw(net: Pick<Network, 'agents' | 'edges'>): Drawing {
   for (const e of net.edges) {
     const [from, to] = [at.get(e.from), at.get(e.to)];
     if (!from || !to || from === to) continue;
-    const [fy, ty] = [from.y + NODE.height / 2, to.y + NODE.height / 2];
-    if (e.type === 'parent-child' && to.x > from.x) {
-      const [fx, tx] = [from.x + NODE.width, to.x];
+    const aside = e.type === 'parent-child' ? 0 : ASIDE;
+    const [fy, ty] = [from.y + NODE.height / 2 + aside, to.y + NODE.height / 2 + aside];
+    if (to.x !== from.x) {
+      const [fx, tx] = to.x > from.x ? [from.x + NODE.width, to.x] : [from.x, to.x + NODE.width];
       lines.push({ ...e, path: `M${fx} ${fy}C${(fx + tx) / 2} ${fy} ${(fx + tx) / 2} ${ty} ${tx} ${ty}` });
     } else {
       bow = GAP.x - 12;
