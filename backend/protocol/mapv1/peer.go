@@ -179,21 +179,30 @@ func (l *link) read() {
 			l.end(err)
 			return
 		}
-		var a struct {
-			ID json.RawMessage `json:"id"`
-			answer
-		}
-		if wire.Check(raw, maxDepth) != nil || json.Unmarshal(raw, &a) != nil {
+		id, a, ok := readAnswer(raw)
+		if !ok {
 			continue // what is no answer is not for us
 		}
 		l.mu.Lock()
-		c := l.waiting[string(a.ID)]
-		delete(l.waiting, string(a.ID))
+		c := l.waiting[id]
+		delete(l.waiting, id)
 		l.mu.Unlock()
 		if c != nil {
-			c <- a.answer
+			c <- a
 		}
 	}
+}
+
+// readAnswer takes a frame of another hub apart; ok is false for what answers nothing.
+func readAnswer(raw []byte) (id string, a answer, ok bool) {
+	var f struct {
+		ID json.RawMessage `json:"id"`
+		answer
+	}
+	if wire.Check(raw, maxDepth) != nil || json.Unmarshal(raw, &f) != nil || len(f.ID) == 0 || (f.Error == nil) == (len(f.Result) == 0) {
+		return "", a, false
+	}
+	return string(f.ID), f.answer, true
 }
 
 // ask asks another hub. Its refusals are handed on as they are; everything else says that there is no telling.
