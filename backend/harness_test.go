@@ -27,7 +27,6 @@ import (
 type house struct {
 	t     testing.TB
 	dir   string
-	addr  string // where it listens; empty: at a port of the kernel's choosing
 	log   *slog.Logger
 	now   func() time.Time
 	hub   *Hub
@@ -76,11 +75,7 @@ func withLog(l *slog.Logger) func(*house) { return func(h *house) { h.log = l } 
 func (h *house) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	addr := h.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	cfg := config.Config{Addr: addr, Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}}
+	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}}
 	hub, err := open(ctx, cfg, h.log, h.now)
 	if err != nil {
 		cancel()

@@ -91,14 +91,13 @@ func TestMAPFederation(t *testing.T) {
 	if it.Kind != inbox.Question || !strings.Contains(it.Agent, "planner") {
 		t.Errorf("%+v", it)
 	}
-	addr := strings.TrimPrefix(ha.hub.URL(), "http://")
 	ha.stop()
 	hb.operator().answer(it.ID, msg{"resolution": "answered", "value": msg{"text": "You may."}}).want(200)
 	if f := b.refused(5000, "map/send", msg{"to": msg{"agent": "planner@hub-a"}}); f.Error.Data["retryable"] != true || reasonOf(f) != "unreachable" && reasonOf(f) != "no_answer" {
 		t.Errorf("%s", f.raw)
 	}
-	ha.addr = addr
-	ha.start()
+	ha.start() // at another port: the operator says where it is now
+	hb.set("map.peers", []string{"hub-a=ws" + strings.TrimPrefix(ha.hub.URL(), "http") + "/map secret:AT-hub-a"})
 	a = ha.mapAgent("planner")
 	if n := a.note("map/message", nil); n.said("message", "from") != "human@hub-b" || n.said("message", "payload", "text") != "You may." || n.said("message", "meta", "correlationId") != "q-1" {
 		t.Errorf("%s", n.raw)
