@@ -160,10 +160,10 @@ test('credentials are granted by the person, and the grant outlives the hub', as
   const a = await agent('publisher');
   assert.deepEqual((await a.callExtension('cred/list', {})).scopes, ['npm:publish']);
   const wish = { scope: 'npm:publish', resource: 'acme' };
-  const asked = a.callExtension('cred/get', wish);
+  const cut = assert.rejects(a.callExtension('cred/get', wish));
   const it = await item('publisher asks for a credential: npm:publish');
   await hub.down('SIGKILL');
-  await assert.rejects(asked);
+  await cut;
   await hub.up();
   await hub.call('POST', `/v1/messages/${it.id}/resolve`, { resolution: 'answered', value: 'hour' });
   const b = await until('the agent again', () => agent('publisher').catch(() => null));
