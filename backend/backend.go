@@ -157,9 +157,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	h.acp = h.newACP(set)
-	if h.pi, err = h.newPi(); err != nil {
-		return err
-	}
+	h.pi = h.newPi()
 	// The one list of protocols.
 	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp, h.pi}
 	pushers := map[string]protocol.Pusher{}

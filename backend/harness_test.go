@@ -76,7 +76,7 @@ func withLog(l *slog.Logger) func(*house) { return func(h *house) { h.log = l } 
 func (h *house) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: h.pi, PiKeeper: []string{os.Args[0], PiKeeper}}
+	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: h.pi}
 	hub, err := open(ctx, cfg, h.log, h.now)
 	if err != nil {
 		cancel()

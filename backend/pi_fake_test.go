@@ -7,23 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"deskbell/backend/piproc"
 )
 
-// piChild is this test's own program as a pi, or as what keeps one.
+// piChild is this test's own program as a pi.
 func piChild() (code int, is bool) {
-	if len(os.Args) < 2 {
+	if len(os.Args) < 2 || os.Args[1] != "fake-pi" {
 		return 0, false
 	}
-	switch os.Args[1] {
-	case PiKeeper:
-		return piproc.Keep(os.Args[2:]), true
-	case "fake-pi":
-		f := &fakePi{out: bufio.NewWriter(os.Stdout), session: "sess-1"}
-		return f.run(os.Args[2:]), true
-	}
-	return 0, false
+	f := &fakePi{out: bufio.NewWriter(os.Stdout), session: "sess-1"}
+	return f.run(os.Args[2:]), true
 }
 
 // withPi is a house whose pi is the one in this file.

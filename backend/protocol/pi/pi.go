@@ -33,9 +33,7 @@ type Config struct {
 	Fleet       *fleet.Fleet
 	Gate        *gate.Gate
 	Transcripts transcript.Store
-	// Program is the pi that is run, and Keeper the command that keeps it (piproc.Spec).
-	Program string
-	Keeper  []string
+	Program     string // the pi that is run
 	// GateFile is where the gate extension is, and is written to.
 	GateFile string
 	// Depth is how many open items an agent may have.
