@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -224,9 +225,17 @@ func (r reply) get(path ...string) string {
 	return walk(v, path)
 }
 
-// walk follows the names of path and returns what is there: text as it is, anything else as JSON, nothing as "".
+// walk follows the names of path, in a list the numbers, and returns what is there: text as it is, anything else as JSON,
+// nothing as "".
 func walk(v any, path []string) string {
 	for _, p := range path {
+		if list, ok := v.([]any); ok {
+			v = nil
+			if n, err := strconv.Atoi(p); err == nil && n < len(list) {
+				v = list[n]
+			}
+			continue
+		}
 		m, _ := v.(map[string]any)
 		v = m[p]
 	}

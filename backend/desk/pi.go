@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -22,8 +23,11 @@ type Pi interface {
 	Begin(ctx context.Context, s PiStart) (string, error)
 	// Files are the sessions that pi itself keeps of a folder.
 	Files(folder string) ([]PiFile, error)
-	// Send tells a session something and returns its answer.
-	Send(ctx context.Context, id string, c pirpc.Command) (pirpc.Result, error)
+	// Send tells a session something and returns its answer, and the id of the session that is there then.
+	Send(ctx context.Context, id string, c pirpc.Command) (r pirpc.Result, then string, err error)
+	// Forks are the prompts at which a session can be forked; Fork forks it at one of them, or at that row.
+	Forks(ctx context.Context, id string) ([]pirpc.Fork, error)
+	Fork(ctx context.Context, id, entry string, row int) (r pirpc.Result, then string, err error)
 	// Stop stops what a session does now; End ends its process.
 	Stop(id string) error
 	End(id string) error
@@ -164,9 +168,9 @@ func spansOf(texts []string) [][]render.Span {
 }
 
 func viewPiInfo(i pirpc.Info) map[string]any {
-	statuses, widgets, commands, models := [][]render.Span{}, []map[string]any{}, []map[string]any{}, []map[string]any{}
+	statuses, widgets, commands := []map[string]any{}, []map[string]any{}, []map[string]any{}
 	for _, s := range i.Statuses {
-		statuses = append(statuses, shortSpans(pirpc.Plain(s.Text)))
+		statuses = append(statuses, map[string]any{"key": render.Terminal(s.Key), "text": shortSpans(pirpc.Plain(s.Text))})
 	}
 	for _, w := range i.Widgets {
 		widgets = append(widgets, map[string]any{"lines": spansOf(w.Lines), "below": w.Below})
@@ -174,15 +178,21 @@ func viewPiInfo(i pirpc.Info) map[string]any {
 	for _, c := range i.Commands {
 		commands = append(commands, map[string]any{"name": render.Terminal(c.Name), "description": shortSpans(c.Description), "source": render.Terminal(c.Source)})
 	}
-	for _, m := range i.Models {
-		models = append(models, map[string]any{"id": m.Provider + "/" + m.ID, "name": render.Terminal(m.Name), "images": m.Images, "reasoning": m.Reasoning})
-	}
 	out := map[string]any{
-		"thinking": i.Thinking, "steering": spansOf(i.Steering), "follow_up": spansOf(i.FollowUp), "statuses": statuses, "widgets": widgets, "commands": commands, "models": models,
+		"thinking": i.Thinking, "steering": spansOf(i.Steering), "follow_up": spansOf(i.FollowUp), "statuses": statuses, "widgets": widgets, "commands": commands, "models": viewPiModels(i.Models), "levels": list(i.Levels),
+		"provider": i.Model.Provider, "model": i.Model.ID, "reasoning": i.Model.Reasoning,
 		"images": i.Model.Images, "prefill": pirpc.Plain(i.Prefill), "retry": nil, "context": i.Context, "total": i.Total,
 	}
 	if i.Retry != nil {
 		out["retry"] = map[string]any{"attempt": i.Retry.Attempt, "most": i.Retry.Most, "delay_ms": i.Retry.DelayMs, "error": shortSpans(pirpc.Plain(i.Retry.Error))}
+	}
+	return out
+}
+
+func viewPiModels(models []pirpc.Model) []map[string]any {
+	out := []map[string]any{}
+	for _, m := range models {
+		out = append(out, map[string]any{"provider": m.Provider, "id": m.ID, "name": render.Terminal(m.Name), "images": m.Images, "reasoning": m.Reasoning})
 	}
 	return out
 }
@@ -224,7 +234,8 @@ type piTold struct {
 	Model    string  `json:"model"`
 	Level    string  `json:"level"`
 	Name     string  `json:"name"`
-	Entry    string  `json:"entry"`
+	Entry    string  `json:"entry"` // of a fork: the prompt, by pi's own id
+	Row      int     `json:"row"`   // or by its row
 }
 
 type image struct {
@@ -263,9 +274,7 @@ func (t piTold) command(known []pirpc.SlashCommand) (pirpc.Command, error) {
 		params["level"] = t.Level
 	case "set_session_name":
 		params["name"] = t.Name
-	case "fork":
-		params["entryId"] = t.Entry
-	case "compact", "new_session", "export_html", "clear_queue", "abort_retry", "abort_bash", "get_fork_messages":
+	case "compact", "new_session", "clone", "export_html", "clear_queue", "abort_retry", "abort_bash", "cycle_model", "cycle_thinking_level":
 	default:
 		return pirpc.Command{}, inbox.Invalid("/type", "%q is nothing that can be told from here", t.Type)
 	}
@@ -281,13 +290,17 @@ func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if !ok {
 		return protocol.Errorf(http.StatusConflict, "not_running", "this session does not run now")
 	}
-	c, err := told.command(now.Info.Commands)
-	if err != nil {
-		return err
-	}
+	id := r.PathValue("id")
 	ctx, cancel := context.WithTimeout(r.Context(), piWait)
 	defer cancel()
-	result, err := d.Pi.Send(ctx, r.PathValue("id"), c)
+	c := pirpc.Command{Type: "fork"}
+	var result pirpc.Result
+	var then string
+	if told.Type == "fork" {
+		result, then, err = d.Pi.Fork(ctx, id, told.Entry, told.Row)
+	} else if c, err = told.command(now.Info.Commands); err == nil {
+		result, then, err = d.Pi.Send(ctx, id, c)
+	}
 	if errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil {
 		return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{"type": c.Type, "done": false})
 	}
@@ -301,7 +314,43 @@ func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if result.Vetoed() {
 		out["vetoed"] = true
 	}
+	if then != id {
+		out["session"] = then
+	}
 	return protocol.WriteJSON(w, http.StatusOK, out)
+}
+
+// piForks answers with the prompts at which a session can be forked, the newest first.
+func (d *Desk) piForks(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	ctx, cancel := context.WithTimeout(r.Context(), piWait)
+	defer cancel()
+	forks, err := d.Pi.Forks(ctx, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	out := []map[string]any{}
+	for _, f := range slices.Backward(forks) {
+		if len(out) == piRowsPage {
+			break
+		}
+		text, _ := render.Cut(pirpc.Plain(f.Text), maxPrompt)
+		out = append(out, map[string]any{"entry": f.Entry, "text": shortSpans(text)})
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"forks": out})
+}
+
+// piModels answers with the models that the pi that was seen last can use.
+func (d *Desk) piModels(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	page, err := d.Transcripts.List(r.Context(), piName, time.Time{}, piPage)
+	if err != nil {
+		return err
+	}
+	for _, s := range page {
+		if _, info, _ := d.viewPi(s); len(info.Models) > 0 {
+			return protocol.WriteJSON(w, http.StatusOK, map[string]any{"models": viewPiModels(info.Models)})
+		}
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"models": []any{}})
 }
 
 func (d *Desk) stopPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

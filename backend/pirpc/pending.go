@@ -49,7 +49,7 @@ func (s *Session) settle(f fields) (pending, bool) {
 	}
 	name, found, n := canonical(f.text("command")), "", 0
 	for key, p := range s.pending {
-		if p.command.Type == name {
+		if canonical(p.command.Type) == name {
 			found = key
 			n++
 		}

@@ -97,7 +97,7 @@ func (l *live) introduce() {
 		Messages int `json:"messageCount"`
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
-	ask := []string{"get_commands", "get_available_models"}
+	ask := []string{"get_commands", "get_available_models", "get_available_thinking_levels"}
 	if had.Messages > 0 {
 		ask = append([]string{"get_messages"}, ask...)
 	}
@@ -114,6 +114,18 @@ func (l *live) introduce() {
 			return
 		}
 	}
+}
+
+// look asks how a setting stands that pi may have taken in its own way: a model has the levels that it has.
+func (l *live) look(ctx context.Context, c pirpc.Command) {
+	switch c.Type {
+	case "set_model", "cycle_model":
+		_, _ = l.call(ctx, pirpc.Command{Type: "get_available_thinking_levels"}) // an older pi does not know
+	case "set_thinking_level", "cycle_thinking_level":
+	default:
+		return
+	}
+	_, _ = l.call(ctx, pirpc.Command{Type: "get_state"}) // without it the page says what was there
 }
 
 func (l *live) epoch() *epoch {

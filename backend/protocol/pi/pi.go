@@ -90,11 +90,12 @@ var errUnknown = protocol.Errorf(http.StatusNotFound, "not_found", "there is no 
 
 func (b *Binding) find(key string) (*live, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.byKey[key]; l != nil {
-		return l, nil
+	l := b.byKey[key]
+	b.mu.Unlock()
+	if l == nil || l.key() != key { // another session may have taken its place
+		return nil, errUnknown
 	}
-	return nil, errUnknown
+	return l, nil
 }
 
 // Live is a session that runs, as it stands.
@@ -133,14 +134,32 @@ func (b *Binding) Live(key string) (Live, bool) {
 	return v, true
 }
 
-// Send tells a session something and returns its answer. Errors: *pirpc.ParamError as inbox.Invalid, that it does not
-// run, pi's own refusal, the end of ctx.
-func (b *Binding) Send(ctx context.Context, key string, c pirpc.Command) (pirpc.Result, error) {
+// Send tells a session something and returns its answer, and the id of the session that is there then: another one when
+// the command put it in the other's place. Errors: *pirpc.ParamError as inbox.Invalid, that it does not run, pi's own
+// refusal, the end of ctx.
+func (b *Binding) Send(ctx context.Context, key string, c pirpc.Command) (pirpc.Result, string, error) {
 	l, err := b.find(key)
 	if err != nil {
-		return pirpc.Result{}, err
+		return pirpc.Result{}, "", err
 	}
-	return l.call(ctx, c)
+	was := l.epoch()
+	r, err := l.call(ctx, c)
+	if err != nil {
+		return r, key, err
+	}
+	l.look(ctx, c)
+	now := l.epoch()
+	if now == was {
+		return r, key, nil
+	}
+	select {
+	case <-now.ready:
+		return r, l.key(), nil
+	case <-now.ctx.Done():
+		return r, "", errUnknown
+	case <-ctx.Done():
+		return r, "", ctx.Err()
+	}
 }
 
 // Stop stops what a session does now: its dialogs are dismissed first, which it would wait for. Its process goes on.
