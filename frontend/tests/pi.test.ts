@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completions, contextWords, splitArgs, usageWords } from '../src/lib/piwords';
+import { completions, contextWords, levelsOf, splitArgs, usageWords } from '../src/lib/piwords';
 
 const usage = { input: 10, output: 5, cache_read: 0, cache_write: 0, total: 0, cost: 0 };
 
@@ -19,6 +19,13 @@ describe('the words of sessions of pi', () => {
     expect(completions('/x', commands).map((c) => c.name)).toEqual(['fix', 'export']);
     expect(completions('/fix it', commands)).toEqual([]);
     expect(completions('fix', commands)).toEqual([]);
+  });
+
+  it('offers the levels of thinking that pi names, or else those that every pi has', () => {
+    expect(levelsOf({ levels: ['off', 'max'], reasoning: true, thinking: 'max' })).toEqual(['off', 'max']);
+    expect(levelsOf({ levels: ['off', 'max'], reasoning: true, thinking: 'low' })).toEqual(['low', 'off', 'max']);
+    expect(levelsOf({ levels: ['off'], reasoning: false, thinking: 'off' })).toEqual([]);
+    expect(levelsOf({ levels: [], reasoning: true, thinking: 'odd' })).toEqual(['off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'odd']);
   });
 
   it('splits arguments as a shell would', () => {

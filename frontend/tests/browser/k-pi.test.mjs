@@ -76,3 +76,103 @@ test('a long transcript opens at its end, is read back and searched', { ...withP
   await p.click('text=To the newest');
   await until('the end', () => p.locator('[role=log] >> text=message 129').last().isVisible());
 });
+
+test('the model and how much it thinks are chosen by key', { ...withPi, refusals: [409] }, async ({ page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /idle/);
+  assert.equal(await p.inputValue('[data-pi-model]'), 'stub/stub-1');
+  await p.focus('[role=log], main.page');
+  await page.keys('t');
+  await until('the focus', () => p.evaluate(() => document.activeElement?.matches('[data-pi-thinking]')));
+  await p.selectOption('[data-pi-thinking]', 'high');
+  await until('it thinks more', async () => (await p.inputValue('[data-pi-thinking]')) === 'high');
+  await page.keys('Escape', 'm');
+  await until('the focus', () => p.evaluate(() => document.activeElement?.matches('[data-pi-model]')));
+  await p.selectOption('[data-pi-model]', 'stub/stub-2');
+  await until('the levels of the other', async () => (await p.innerText('[data-pi-thinking]')).includes('max'));
+  await p.selectOption('[data-pi-model]', 'stub/gone');
+  await page.says('header [role=alert]', /Model not found: stub\/gone/);
+  assert.equal(await p.inputValue('[data-pi-model]'), 'stub/stub-2');
+  await page.keys('Escape', 'g', 'p');
+  await p.click('text=New session');
+  await until('models to choose from', async () => (await p.locator('#pi-models option').count()) >= 2);
+});
+
+test('a session is forked at a prompt, by its button and by key, and followed', withPi, async ({ hub, page, p, given }) => {
+  for (const text of ['first words', 'second words', 'third words']) await tell(hub, given.id, text);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /You said: third words/);
+  await p.click('article.user:has-text("third words") >> text=Fork here');
+  await until('the other session', () => p.evaluate((id) => location.hash.startsWith(`#/pi/${id}f`), given.id));
+  await page.says('[role=log]', /second words/);
+  assert.ok(!(await p.innerText('[role=log]')).includes('third words'));
+  assert.equal(await p.inputValue('textarea'), 'third words');
+  await until('the focus', () => p.evaluate(() => document.activeElement?.matches('[data-pi-write]')));
+  await page.keys('Escape', 'f');
+  await page.says('dialog', /first words/);
+  await p.keyboard.type('first');
+  await p.keyboard.press('Enter');
+  await until('one more', () => p.evaluate((id) => location.hash === `#/pi/${id}ff`, given.id));
+  await until('the prompt', async () => (await p.inputValue('textarea')) === 'first words');
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /another session took its place/);
+  await p.click('text=Take it up again');
+  await page.says('header', /idle/);
+  await page.says('[role=log]', /You said: third words/);
+});
+
+test('what extensions show and put forward is there, and what waits is forgotten', withPi, async ({ hub, page, p, given }) => {
+  const show = (r) => tell(hub, given.id, `SHOW ${JSON.stringify(r)}`);
+  await show({ method: 'setStatus', statusKey: 'mode', statusText: 'careful' });
+  await show({ method: 'setWidget', widgetKey: 'plan', widgetLines: ['1. look', '2. leap'] });
+  await show({ method: 'setWidget', widgetKey: 'foot', widgetLines: ['at the foot'], widgetPlacement: 'belowEditor' });
+  await show({ method: 'setTitle', title: 'Mending the tests' });
+  await show({ method: 'notify', message: 'Careful now', notifyType: 'warning' });
+  await show({ method: 'set_editor_text', text: 'write tests first' });
+  await page.at(`#/pi/${given.id}`);
+  await page.says('h1', /Mending the tests/);
+  await page.says('header .chip', /careful/);
+  assert.equal(await p.getAttribute('header .chip', 'title'), 'mode');
+  await page.says('[role=log] .warning', /Careful now/);
+  const order = await p.evaluate(() => [...document.querySelectorAll('.widget, form.composer')].map((e) => e.textContent?.includes('leap') ? 'above' : e.textContent?.includes('foot') ? 'below' : 'composer'));
+  assert.deepEqual(order, ['above', 'composer', 'below']);
+  await p.fill('textarea', 'my own words');
+  await page.says('form', /Put forward by an extension: write tests first/);
+  assert.equal(await p.inputValue('textarea'), 'my own words');
+  await p.click('text=Use it');
+  assert.equal(await p.inputValue('textarea'), 'write tests first');
+  await p.fill('textarea', 'SLOW');
+  await p.keyboard.press('Enter');
+  await page.says('header', /at work/);
+  await p.fill('textarea', 'and then this');
+  await p.keyboard.press('Enter');
+  await page.says('form', /Told when it is done: and then this/);
+  await p.click('text=Forget it');
+  await until('nothing waits', async () => !(await p.innerText('form')).includes('and then this'));
+  await p.keyboard.press('Control+.');
+  await page.says('header', /idle/);
+});
+
+test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 120_000 }, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'MANY 10000');
+  await until('all of them', async () => (await hub.call('GET', `/api/pi/${given.id}`)).session.rows >= 10_000, (v) => v, 60_000);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /answer 9999/);
+  const slow = await p.evaluate(async () => {
+    const log = document.querySelector('[role=log]');
+    const took = [];
+    let last = performance.now();
+    for (let i = 0; i < 240; i++) {
+      log.scrollTop -= 400;
+      await new Promise((then) => requestAnimationFrame(then));
+      const now = performance.now();
+      took.push(now - last);
+      last = now;
+    }
+    took.sort((a, b) => a - b);
+    return { p50: took[120], p95: took[228], rows: document.querySelectorAll('[role=log] article').length };
+  });
+  assert.ok(slow.rows <= 1000, `${slow.rows} rows in the page`);
+  assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
+  console.log(`       frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
+});
