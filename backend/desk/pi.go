@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -333,7 +334,7 @@ func (d *Desk) piForks(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		if len(out) == piRowsPage {
 			break
 		}
-		text, _ := render.Cut(pirpc.Plain(f.Text), maxPrompt)
+		text, _ := render.Cut(strings.Join(strings.Fields(pirpc.Plain(f.Text)), " "), maxPrompt)
 		out = append(out, map[string]any{"entry": f.Entry, "text": shortSpans(text)})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"forks": out})
