@@ -173,6 +173,9 @@ func (f *fakePi) message(role string, content []record) {
 func (f *fakePi) prompt(words string) {
 	f.say(record{"type": "agent_start"})
 	f.message("user", text(words))
+	if words == "SLOW" { // until it is stopped
+		return
+	}
 	for _, line := range strings.Split(words, "\n") {
 		raw, ok := strings.CutPrefix(line, "ASK ")
 		if !ok {

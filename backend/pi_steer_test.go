@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"deskbell/backend/transcript"
 )
@@ -101,4 +102,24 @@ func TestPiModelAndThinking(t *testing.T) {
 	eventually(t, "they are offered for the next session", func() bool {
 		return h.operator().call("GET", "/api/pi-models", nil).want(http.StatusOK).get("models", "0", "id") == "m"
 	})
+}
+
+// How long nothing was heard of a session at work is told, and is over with a stop.
+func TestPiIsSilent(t *testing.T) {
+	c := &clock{}
+	c.set(noon)
+	h := openHouse(t, withPi, withClock(c))
+	id := h.startPi(nil)
+	quiet := func() string { return h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK).get("quiet_ms") }
+	h.tellPi(id, "SLOW")
+	h.waitPiText(id, "SLOW")
+	c.move(3 * time.Minute)
+	if got := quiet(); got != "180000" || h.piState(id) != "running" {
+		t.Errorf("%s: nothing was heard for %s ms", h.piState(id), got)
+	}
+	h.operator().call("POST", "/api/pi/"+id+"/stop", nil).want(http.StatusOK)
+	eventually(t, "it is idle", func() bool { return h.piState(id) == "idle" })
+	if got := quiet(); got != "0" {
+		t.Errorf("it is idle, and nothing was heard for %s ms", got)
+	}
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completions, contextWords, levelsOf, splitArgs, usageWords } from '../src/lib/piwords';
+import { completions, contextWords, levelsOf, quietWords, splitArgs, usageWords } from '../src/lib/piwords';
 
 const usage = { input: 10, output: 5, cache_read: 0, cache_write: 0, total: 0, cost: 0 };
 
@@ -26,6 +26,12 @@ describe('the words of sessions of pi', () => {
     expect(levelsOf({ levels: ['off', 'max'], reasoning: true, thinking: 'low' })).toEqual(['low', 'off', 'max']);
     expect(levelsOf({ levels: ['off'], reasoning: false, thinking: 'off' })).toEqual([]);
     expect(levelsOf({ levels: [], reasoning: true, thinking: 'odd' })).toEqual(['off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'odd']);
+  });
+
+  it('says when nothing was heard for long of one that is at work', () => {
+    expect(quietWords('running', 119_000)).toBe('');
+    expect(quietWords('running', 185_000)).toContain('for 3 minutes');
+    for (const s of ['waiting', 'idle', 'exited'] as const) expect(quietWords(s, 185_000)).toBe('');
   });
 
   it('splits arguments as a shell would', () => {

@@ -20,6 +20,12 @@ export function contextWords(c: NonNullable<PiInfo['context']>): string {
   return c.percent < 0 ? 'context not known yet' : `${c.percent.toFixed(c.percent < 10 ? 1 : 0)} % of the context`;
 }
 
+/** What is said of a session at work that nothing was heard of, for that many milliseconds; '' while that is nothing odd. */
+export function quietWords(s: PiState, ms: number): string {
+  if (ms < 120_000 || s === 'waiting' || !working(s)) return '';
+  return `Nothing was heard of it for ${Math.floor(ms / 60_000)} minutes. It may be thinking, or stuck.`;
+}
+
 /** The levels of thinking to choose from: pi's own word, or those that every pi has. None for a model that does not think. */
 export function levelsOf(info: Pick<PiInfo, 'levels' | 'reasoning' | 'thinking'>): string[] {
   if (info.levels.length > 1) return info.levels.includes(info.thinking) || !info.thinking ? info.levels : [info.thinking, ...info.levels];

@@ -86,6 +86,6 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   else if (c.type === 'get_session_stats') ok({ tokens: { input: 100, output: 20, total: 120 }, cost: 0.0123, contextUsage: { tokens: 120, contextWindow: 1000, percent: 12 } });
   else if (c.type === 'abort') { settle(); ok(); } else if (c.type === 'prompt') {
     ok();
-    if (busy) { queue.push(c.message); say({ type: 'queue_update', steering: [], followUp: queue }); } else prompt(c.message);
+    if (busy) { queue.push(c.message); say({ type: 'queue_update', steering: [], followUp: queue }); } else prompt(c.images ? `${c.message} [${c.images.map((i) => `${i.mimeType} ${i.data.length}`)}]` : c.message);
   } else ok({});
 }).on('close', () => process.exit(0));

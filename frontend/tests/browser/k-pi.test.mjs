@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { assert, test, until } from './harness.mjs';
 
 const withPi = { before: async ({ hub }) => ({ id: (await hub.call('POST', '/api/pi', { folder: hub.data })).id }) };
@@ -151,6 +153,27 @@ test('what extensions show and put forward is there, and what waits is forgotten
   await until('nothing waits', async () => !(await p.innerText('form')).includes('and then this'));
   await p.keyboard.press('Control+.');
   await page.says('header', /idle/);
+});
+
+test('a session that pi itself keeps is taken up, and pictures go with a prompt', async ({ hub, page, p }) => {
+  const kept = join(hub.data, 'pi-sessions');
+  mkdirSync(kept);
+  writeFileSync(join(kept, '2035-09-13_x.jsonl'), [{ type: 'session', version: 3, id: 'x', cwd: hub.data }, { type: 'message', message: { role: 'user', content: 'mend the parser' } }].map((r) => `${JSON.stringify(r)}\n`).join(''));
+  await page.keys('g', 'p');
+  await p.click('text=New session');
+  await p.fill('#pi-folder', hub.data);
+  await page.says('dialog #pi-file', /mend the parser/);
+  await p.selectOption('#pi-file', { index: 1 });
+  await p.click('dialog >> text=Start');
+  await page.says('header', /idle/);
+  const [s] = (await hub.call('GET', '/api/pi')).sessions;
+  assert.deepEqual(s.args.slice(0, 2), ['--session', join(kept, '2035-09-13_x.jsonl')]);
+  await p.setInputFiles('form input[type=file]', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgo=', 'base64') });
+  await page.says('form', /dot\.png/);
+  await p.fill('textarea', 'look at this');
+  await p.keyboard.press('Enter');
+  await page.says('[role=log]', /look at this \[image\/png 12\]/);
+  await until('the picture is gone', async () => !(await p.innerText('form')).includes('dot.png'));
 });
 
 test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 120_000 }, async ({ hub, page, p, given }) => {
