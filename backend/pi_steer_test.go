@@ -66,6 +66,10 @@ func TestPiForks(t *testing.T) {
 			if r := fork(then, msg{"entry": "e0"}).want(http.StatusOK); r.get("session") != "sess-1ff" {
 				t.Errorf("%s", r.body)
 			}
+			r = h.operator().call("POST", "/api/pi/sess-1ff/commands", msg{"type": "clear_queue"})
+			if old := args != nil; old && (r.status != http.StatusConflict || !strings.Contains(string(r.body), "this version of pi cannot do that")) || !old && r.status != http.StatusOK {
+				t.Errorf("%d %s", r.status, r.body)
+			}
 			eventually(t, "the first has ended", func() bool { return h.piState(id) == "exited" })
 			// The first can be taken up again beside the one that took its place.
 			if again := h.startPi(msg{"resume": id}); again != id {

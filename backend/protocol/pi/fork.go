@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strings"
 
 	"deskbell/backend/pirpc"
 	"deskbell/backend/protocol"
@@ -20,7 +19,7 @@ func (b *Binding) Forks(ctx context.Context, key string) ([]pirpc.Fork, error) {
 // forks also says by what name this pi forks.
 func (b *Binding) forks(ctx context.Context, key string) ([]pirpc.Fork, string, error) {
 	r, _, err := b.Send(ctx, key, pirpc.Command{Type: "get_fork_messages"})
-	if err == nil || !strings.HasPrefix(r.Error, "Unknown command") {
+	if err == nil || !r.Unknown() {
 		return r.Forks(), "fork", err
 	}
 	if r, _, older := b.Send(ctx, key, pirpc.Command{Type: "get_branch_messages"}); older == nil {

@@ -231,6 +231,9 @@ func (l *live) call(ctx context.Context, c pirpc.Command) (pirpc.Result, error) 
 		if r.NoAnswer {
 			return r, protocol.Errorf(http.StatusGatewayTimeout, "no_answer", "pi gave no answer")
 		}
+		if r.Unknown() {
+			return r, protocol.Errorf(http.StatusConflict, "refused_by_pi", "this version of pi cannot do that ("+pirpc.Plain(r.Error)+")")
+		}
 		if r.Error != "" {
 			return r, protocol.Errorf(http.StatusConflict, "refused_by_pi", pirpc.Plain(r.Error))
 		}
