@@ -140,7 +140,7 @@ func (c *client) dial() *acpWire {
 
 func dialACP(t testing.TB, url, token string) *acpWire {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ws, _, err := websocket.Dial(ctx, strings.Replace(url, "http", "ws", 1)+"/acp", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
 	if err != nil {
@@ -174,7 +174,7 @@ func (w *acpWire) next() []byte {
 		}
 		wantACP(w.t, frame)
 		return frame
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatal("no frame came")
 	}
 	return nil

@@ -127,7 +127,7 @@ func TestACSClaudeSession(t *testing.T) {
 		select {
 		case got := <-out:
 			return got
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("no answer")
 		}
 		return told{}

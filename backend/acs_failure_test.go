@@ -397,3 +397,22 @@ func TestACSAnnouncedBodies(t *testing.T) {
 	}
 	a.step("steps/userMessage", msg{"content": []msg{{"type": "text", "value": strings.Repeat("x", 500<<10)}}}).allowedTo(t)
 }
+
+// A rule that refuses a call and comes between its judgement and the commit of its answer is heeded.
+func TestACSARuleThatComesBeforeTheAnswerIsHeeded(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	allows := h.rule(gate.Match{Tool: "Bash"}, gate.Allow)
+	b, bad := h.breakable()
+	step := func() acsAnswer {
+		t.Helper()
+		m := a.signed(a.request("steps/toolCallRequest", bash("echo test")))
+		return a.read(b.Answer(t.Context(), jcs(t, m)), m)
+	}
+	step().allowedTo(t)
+	bad.answering = func() error {
+		_, err := h.hub.gate.Add(t.Context(), gate.Draft{Verdict: gate.Deny, Match: gate.Match{Tool: "Bash"}, Before: allows})
+		return err
+	}
+	step().deniedFor(t, "rule_denied")
+}

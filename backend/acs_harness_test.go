@@ -307,7 +307,7 @@ func within(t testing.TB, c <-chan acsAnswer) acsAnswer {
 			t.Fatal("no answer came")
 		}
 		return a
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no answer in 20 s")
 	}
 	return acsAnswer{}

@@ -74,7 +74,7 @@ func TestACSStoppedOnceItWaits(t *testing.T) {
 			return true, nil
 		}
 		m := a.signed(a.request("steps/toolCallRequest", bash("echo test")))
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		got := a.read(b.Answer(ctx, jcs(t, m)), m)
 		cancel()
 		if answered {

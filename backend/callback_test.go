@@ -111,7 +111,7 @@ func TestEveryEndIsPushed(t *testing.T) {
 	bot := h.agent("bot")
 	r := newReceiver(t, func(pushed) signing.Key { return hmacKey(bot) })
 	h.approve("bot", r.host())
-	in := time.Now().Add(2 * time.Second).UTC()
+	in := time.Now().Add(5 * time.Second).UTC()
 	cancelled, expired, declined := bot.submit(bot.ask(push(r, nil))), bot.submit(bot.ask(push(r, nil), msg{"default_on_expire": "no"}).with("expires_at", in)), bot.submit(bot.ask(push(r, nil)))
 	task := bot.submit(bot.envelope("task").with("action", msg{"instructions": "x", "allowed_resolvers": []string{h.hub.operator().String()}, "callback": push(r, nil)["callback"]}))
 	bot.call("POST", "/v1/messages/"+cancelled+"/cancel", nil).want(http.StatusOK)

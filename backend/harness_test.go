@@ -384,17 +384,20 @@ func (r *receiver) next() pushed {
 	r.t.Helper()
 	select {
 	case <-r.came:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		r.t.Fatal("no callback came")
 	}
 	all := r.all()
 	return all[len(all)-1]
 }
 
+// patience is how long a test waits for what must come. Nothing is claimed by it: a loaded machine takes long.
+const patience = time.Minute
+
 // eventually polls a condition that another goroutine brings about.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	eventuallyIn(t, 20*time.Second, what, ok)
+	eventuallyIn(t, patience, what, ok)
 }
 
 func eventuallyIn(t testing.TB, d time.Duration, what string, ok func() bool) {

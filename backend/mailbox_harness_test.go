@@ -378,7 +378,7 @@ func (s *sse) next() (event, bool) {
 	select {
 	case e, ok := <-s.events:
 		return e, ok
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		s.p.h.t.Fatal("nothing came on the stream, not even its end")
 		return event{}, false
 	}

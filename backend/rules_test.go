@@ -91,7 +91,7 @@ func TestRulesAndSessionsAreTold(t *testing.T) {
 	told := func(topic string, act func()) {
 		t.Helper()
 		act()
-		deadline := time.After(20 * time.Second)
+		deadline := time.After(patience)
 		for {
 			select {
 			case text := <-changes:

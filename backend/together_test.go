@@ -115,7 +115,7 @@ func TestAWaitingPullWakes(t *testing.T) {
 	for want, end := range ends {
 		m := bot.ask()
 		if want == "expired" {
-			m = m.with("expires_at", time.Now().Add(400*time.Millisecond).UTC())
+			m = m.with("expires_at", time.Now().Add(2*time.Second).UTC())
 		}
 		id := bot.submit(m)
 		var wg sync.WaitGroup

@@ -47,7 +47,7 @@ func TestCompileAnswerRefuses(t *testing.T) {
 		bomb += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i-1, i-1)
 	}
 	bomb += `},"properties":{"a":{"$ref":"#/$defs/d39"}}}`
-	start := time.Now()
+	var took time.Duration
 	for about, schema := range map[string]string{
 		"not JSON":              `{`,
 		"not an object":         `true`,
@@ -70,13 +70,15 @@ func TestCompileAnswerRefuses(t *testing.T) {
 		"draft 4":               `{"$schema":"http://json-schema.org/draft-04/schema#","properties":{}}`,
 		"own dialect":           `{"$schema":"https://example.com/dialect","properties":{}}`,
 	} {
-		if _, err := CompileAnswer([]byte(schema)); err == nil {
+		var err error
+		took += worked(t, func() { _, err = CompileAnswer([]byte(schema)) })
+		if err == nil {
 			t.Errorf("%s passed", about)
 		} else if len(err.Error()) > 300 {
 			t.Errorf("%s: the reason is too long: %v", about, err)
 		}
 	}
-	if took := time.Since(start); took > 2*time.Second {
+	if took > 2*time.Second {
 		t.Errorf("refusing took %v", took)
 	}
 }
@@ -87,12 +89,13 @@ func TestAnswerWorkIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
 	value := `{"a":[` + strings.TrimSuffix(strings.Repeat(`"xxxxxxxxxxxxxxx",`, 3500), ",") + `]}`
-	if got := a.Validate([]byte(value)); len(got) == 0 {
-		t.Error("passed")
-	}
-	if took := time.Since(start); took > 2*time.Second {
+	took := worked(t, func() {
+		if got := a.Validate([]byte(value)); len(got) == 0 {
+			t.Error("passed")
+		}
+	})
+	if took > 2*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

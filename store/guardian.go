@@ -215,6 +215,11 @@ func (g Guarded) Answer(ctx context.Context, protocol, session string, a guardia
 				if err := t.stands(*j); err != nil {
 					return err
 				}
+				if a.Stands != nil {
+					if err := t.allowedStill(a.Stands); err != nil {
+						return err
+					}
+				}
 			}
 			if err := t.putJudgement(*j); err != nil {
 				return err
@@ -248,6 +253,17 @@ func (t *tx) stands(j gate.Judgement) error {
 		return gate.ErrUnknownRule
 	}
 	return nil
+}
+
+// allowedStill asks whether the rules as they are in this transaction still allow what one of them allowed: another one
+// may have come before it since.
+func (t *tx) allowedStill(stands func([]gate.Rule) bool) error {
+	rows, err := t.rows(`SELECT ` + ruleColumns + ` FROM rules WHERE revoked_at = 0 ORDER BY place`)
+	rules, err := all(rows, err, scanRule)
+	if err == nil && !stands(rules) {
+		err = gate.ErrUnknownRule
+	}
+	return err
 }
 
 // EndUnanswered implements guardian.Store.

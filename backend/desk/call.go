@@ -30,6 +30,7 @@ type callView struct {
 	Tool       []render.Span   `json:"tool"`
 	Folder     []render.Span   `json:"folder,omitempty"`
 	Permission []render.Span   `json:"permission,omitempty"`
+	About      []aboutView     `json:"about,omitempty"`
 	Session    string          `json:"session,omitempty"`
 	Subagent   bool            `json:"subagent"`
 	Prompt     []render.Span   `json:"prompt,omitempty"`
@@ -38,6 +39,39 @@ type callView struct {
 	Arguments  json.RawMessage `json:"arguments"`
 	Editable   []string        `json:"editable"`
 	Warning    string          `json:"warning,omitempty"`
+}
+
+// aboutView is something that the agent says of the call besides its arguments.
+type aboutView struct {
+	Name string        `json:"name"`
+	Text []render.Span `json:"text"`
+}
+
+// viewAbout shows what the agent says that a call is for, each of it in one line.
+func viewAbout(about json.RawMessage) []aboutView {
+	members, err := wire.Members(about)
+	if err != nil {
+		return nil
+	}
+	var views []aboutView
+	for _, m := range members {
+		text, isText := wire.String(m.Value)
+		if said, err := wire.Members(m.Value); !isText && err == nil {
+			var parts []string
+			for _, p := range said {
+				words, ok := wire.String(p.Value)
+				if !ok {
+					words = string(p.Value)
+				}
+				parts = append(parts, p.Name+": "+words)
+			}
+			text = strings.Join(parts, "; ")
+		}
+		if text != "" {
+			views = append(views, aboutView{m.Name, shortSpans(text)})
+		}
+	}
+	return views
 }
 
 type callStep struct {
@@ -80,7 +114,7 @@ func list[T any](s []T) []T {
 
 func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
 	v := &callView{
-		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: folderSpans(c.Folder), Permission: spansOrNone(c.Permission),
+		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: folderSpans(c.Folder), Permission: spansOrNone(c.Permission), About: viewAbout(c.About),
 		Subagent: c.Subagent, Steps: []callStep{}, Editable: append([]string{}, c.Editable...),
 	}
 	if c.Session != "" {

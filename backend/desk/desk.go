@@ -36,6 +36,8 @@ type Store interface {
 	Redeliver(ctx context.Context, itemID string, now time.Time) error
 	HostsAwaiting(ctx context.Context) (map[string][]string, error)
 	OpenByAgent(ctx context.Context) (map[string]int, error)
+	// Rates says, for each of those moments, what an agent has sent the person since.
+	Rates(ctx context.Context, agent string, since ...time.Time) ([]inbox.Rate, error)
 	// WaitingCalls is how many calls wait for the person.
 	WaitingCalls(ctx context.Context) (int, error)
 	AuditLines(ctx context.Context, limit int) ([]fleet.Audit, error)
@@ -68,6 +70,8 @@ type Config struct {
 	Practice func(ctx context.Context) (string, error)
 	// Export writes one item as a message with its history.
 	Export func(it inbox.Item, history []inbox.Entry) ([]byte, error)
+	// Budgets are what an agent may still do in this minute.
+	Budgets func(agent string) []protocol.Budget
 	// OnStop is called after an agent was stopped: what it waits for ends.
 	OnStop func(agent string)
 	// Momentary says whether stopping an agent stops what it does now, and not the agent for good.
@@ -116,6 +120,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/fleet", d.fleetView),
 		op("GET /api/directives", d.directives),
 		op("GET /api/crew/{id}", d.crewAgent),
+		op("GET /api/agents/{id}/rates", d.rates),
 		op("POST /api/agents/{id}/rotate", bare(d.rotate)),
 		op("POST /api/agents/{id}/hosts", d.hosts),
 		op("POST /api/pairings/{id}", d.decidePairing),

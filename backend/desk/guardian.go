@@ -39,6 +39,7 @@ type guardedView struct {
 	Allowed   int           `json:"allowed"`
 	Denied    int           `json:"denied"`
 	Head      string        `json:"head"`
+	BrokenAt  int           `json:"broken_at,omitempty"`
 	Terms     termsView     `json:"terms"`
 }
 
@@ -78,7 +79,7 @@ func (d *Desk) viewGuarded(ctx context.Context, s guardian.Session) (guardedView
 	return guardedView{
 		Key: s.Protocol + "/" + s.ID, ID: s.ID, Protocol: s.Protocol, Agent: s.Agent, AgentText: list(render.Visible(s.Agent)),
 		Platform: shortSpans(s.Platform), Folder: shortSpans(s.Folder), OpenedAt: ms(s.OpenedAt), LastSeen: ms(s.LastSeen), SealedAt: ms(s.SealedAt),
-		Steps: s.Steps, Waiting: tally.Waiting, Allowed: tally.Allowed, Denied: tally.Denied, Head: s.Head, Terms: viewTerms(s.Terms),
+		Steps: s.Steps, Waiting: tally.Waiting, Allowed: tally.Allowed, Denied: tally.Denied, Head: s.Head, Terms: viewTerms(s.Terms), BrokenAt: d.Guardian.BrokenAt(s.Protocol, s.ID),
 	}, err
 }
 

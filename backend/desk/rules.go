@@ -150,14 +150,6 @@ type triedView struct {
 	Item    string        `json:"item,omitempty"`
 }
 
-// was is a verdict that was given, or that none was yet.
-func was(v gate.Verdict) string {
-	if v == "" {
-		return "waiting"
-	}
-	return string(v)
-}
-
 func (d *Desk) tryRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	body, err := decode[ruleBody](r)
 	if err != nil {
@@ -169,13 +161,13 @@ func (d *Desk) tryRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 	}
 	changes := []map[string]any{}
 	for _, s := range t.Changes {
-		changes = append(changes, map[string]any{"was": was(s.Was), "would": s.Would, "count": s.N})
+		changes = append(changes, map[string]any{"was": s.Was, "would": s.Would, "count": s.N})
 	}
 	calls := []triedView{}
 	for _, c := range t.Calls {
 		calls = append(calls, triedView{
 			At: ms(c.At), Agent: list(render.Visible(c.Agent)), Tool: list(render.Visible(c.Call.Tool)), Summary: shortSpans(summary(c.Call)),
-			Was: was(c.Verdict), Judge: c.Judge, Would: c.Would, Item: c.Item,
+			Was: string(c.Became()), Judge: c.Judge, Would: c.Would, Item: c.Item,
 		})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{

@@ -82,6 +82,11 @@ const RuleJudge = "rule:"
 // none matches is left to the person.
 func (g *Gate) Judge(s Subject) Ruling { return judge(*g.rules.Load(), s, g.Place) }
 
+// AllowedBy says whether those rules, in their order, allow a call.
+func (g *Gate) AllowedBy(rules []Rule, s Subject) bool {
+	return judge(rules, s, g.Place).Verdict == Allow
+}
+
 func judge(rules []Rule, s Subject, p Place) Ruling {
 	for _, r := range rules {
 		if r.Matches(s, p) {

@@ -13,7 +13,7 @@ func (m Match) String() string {
 	}
 	var b strings.Builder
 	switch {
-	case m.Tool == "":
+	case strings.Trim(m.Tool, "*") == "":
 		b.WriteString("Calls of any tool")
 	case strings.Contains(m.Tool, "*"):
 		b.WriteString("Calls of tools named like " + quote(m.Tool))
@@ -57,7 +57,7 @@ func (m Match) String() string {
 }
 
 func (m Match) everything() bool {
-	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && m.Tool == "" && m.Provider == "" && m.Version == "" && len(m.Arguments) == 0 && !m.Only && m.Hours == nil
+	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && strings.Trim(m.Tool, "*") == "" && m.Provider == "" && m.Version == "" && len(m.Arguments) == 0 && !m.Only && m.Hours == nil
 }
 
 func quote(s string) string { return "“" + s + "”" }

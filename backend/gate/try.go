@@ -29,10 +29,39 @@ type Trial struct {
 	Calls    []Tried   // the newest it matches
 }
 
-// Swap is how often one verdict would be another.
+// Swap is how often what became of a call would be another verdict.
 type Swap struct {
-	Was, Would Verdict
-	N          int
+	Was   Became
+	Would Verdict
+	N     int
+}
+
+// Became is what became of a call: a verdict that a person or a rule gave, or what the hub said for nobody.
+type Became string
+
+// What becomes of a call besides the verdicts Allow and Deny.
+const (
+	Waiting   Became = "waiting"
+	TimedOut  Became = "expired"   // nobody answered in time
+	Withdrawn Became = "withdrawn" // the agent left, or its session or the hub ended, before anybody answered
+	ByHub     Became = "hub"       // the hub refused: the agent was stopped or revoked, or something failed
+)
+
+// Became says what became of the call. Only what a person or a rule refused counts as denied.
+func (j Judgement) Became() Became {
+	name, system := strings.CutPrefix(j.Judge, "system:")
+	name = strings.ReplaceAll(name, "_", "-")
+	switch {
+	case j.Verdict == "":
+		return Waiting
+	case j.Verdict != Deny || !system:
+		return Became(j.Verdict)
+	case name == "expired" || strings.Contains(name, "timeout"):
+		return TimedOut
+	case name == "agent-gone" || name == "agent-disconnected" || name == "session-closed" || name == "hub-shutting-down":
+		return Withdrawn
+	}
+	return ByHub
 }
 
 // Tried is one call and what would be said of it.
@@ -62,7 +91,7 @@ func (g *Gate) Try(ctx context.Context, d Draft, replaces string) (Trial, error)
 		}
 		would := judge(rules, j.Subject, g.Place).Verdict
 		if j.Verdict != would {
-			swaps[Swap{Was: j.Verdict, Would: would}]++
+			swaps[Swap{Was: j.Became(), Would: would}]++
 		}
 		if matched {
 			if t.Matched++; len(t.Calls) < maxListed {
@@ -78,7 +107,7 @@ func (g *Gate) Try(ctx context.Context, d Draft, replaces string) (Trial, error)
 		if a.N != b.N {
 			return b.N - a.N
 		}
-		return strings.Compare(string(a.Was+a.Would), string(b.Was+b.Would))
+		return strings.Compare(string(a.Was)+string(a.Would), string(b.Was)+string(b.Would))
 	})
 	if err == nil {
 		err = ctx.Err()

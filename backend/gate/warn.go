@@ -27,7 +27,7 @@ func (m Match) risks() []string {
 	switch {
 	case m.everything():
 		risks = append(risks, "This allows everything that any agent ever asks for.")
-	case m.Tool == "":
+	case strings.Trim(m.Tool, "*") == "":
 		risks = append(risks, "This allows any tool: a command as well as a look at a file.")
 	}
 	for _, a := range m.Arguments {

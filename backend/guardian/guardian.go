@@ -56,6 +56,9 @@ type Answer struct {
 	Sent    []byte // as it goes out
 	// Judgement is how the step was judged, of one that asked leave; nil: it asked for none.
 	Judgement *gate.Judgement
+	// Stands looks once more at what a rule allowed: with the rules that are in force at the commit, in their order. False:
+	// gate.ErrUnknownRule, and nothing is recorded. nil: no rule allowed it.
+	Stands func(rules []gate.Rule) bool
 }
 
 // The errors of a Store.

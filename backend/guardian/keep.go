@@ -27,6 +27,7 @@ type Guardian struct {
 	mu       sync.Mutex
 	alerts   []Alert
 	verified map[[2]string]verified
+	broken   map[[2]string]int // where a chain was found broken when it was last checked
 }
 
 // New returns a Guardian on c.
@@ -83,7 +84,7 @@ func (g *Guardian) tell(err error) {
 // Alert is a request that was refused for what it showed of its sender, and is in no chain.
 type Alert struct {
 	At    time.Time
-	Kind  string // unsigned, unknown_session, replay, signature, skew, chain
+	Kind  string // unsigned, unknown_session, replay, signature, skew, chain; changed: a record here was
 	Agent string // as it names itself, unproved
 	Text  string // for the person
 }
@@ -122,6 +123,9 @@ func (g *Guardian) Run(ctx context.Context) error {
 		now := g.Now()
 		if err := g.Purge(ctx, now.Add(-g.Retention()), now.Add(-keepUsed)); err != nil && ctx.Err() == nil {
 			g.Log.Error("purge of old sessions", "err", err)
+		}
+		if err := g.Sweep(ctx); err != nil && ctx.Err() == nil {
+			g.Log.Error("check of the chains", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -83,7 +83,50 @@ func (g *Guardian) Verified(ctx context.Context, protocol, id string) (Chain, er
 	if delete(g.verified, key); c.OK() {
 		g.verified[key] = verified{c, v.whole}
 	}
+	if g.broken == nil {
+		g.broken = map[[2]string]int{}
+	}
+	if delete(g.broken, key); !c.OK() {
+		g.broken[key] = c.BrokenAt
+	}
 	return c, nil
+}
+
+// BrokenAt is the step at which a session's chain was found broken when it was last checked; 0: nowhere, or it was not.
+func (g *Guardian) BrokenAt(protocol, id string) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.broken[[2]string{protocol, id}]
+}
+
+// The bounds of one sweep: the sessions seen last, and about how many steps of them.
+const (
+	swept      = 50
+	sweptSteps = 20_000
+)
+
+// Sweep checks the chains of the sessions that were seen last, whole, and raises an alert for each that is newly found
+// broken: nobody has to open a session for that.
+func (g *Guardian) Sweep(ctx context.Context) error {
+	sessions, _, err := g.Sessions(ctx, swept, "")
+	if err != nil {
+		return err
+	}
+	steps := 0
+	for _, s := range sessions {
+		if steps += s.Steps; steps > sweptSteps {
+			break
+		}
+		before := g.BrokenAt(s.Protocol, s.ID)
+		c, err := g.Verified(ctx, s.Protocol, s.ID)
+		if err != nil {
+			return err
+		}
+		if !c.OK() && before == 0 {
+			g.Alert(Alert{At: g.Now(), Kind: "changed", Agent: s.AgentID, Text: fmt.Sprintf("Session %s, step %d: %s", s.ID, c.BrokenAt, c.Why)})
+		}
+	}
+	return nil
 }
 
 // next checks one step against what came before it.

@@ -18,6 +18,10 @@ type memory struct {
 
 func (m *memory) Session(context.Context, string, string) (Session, error) { return m.session, nil }
 
+func (m *memory) Sessions(context.Context, int, string) ([]Session, string, error) {
+	return []Session{m.session}, "", nil
+}
+
 func (m *memory) Steps(_ context.Context, _, _ string, after int, fn func(Step) error) error {
 	for _, s := range m.steps[after:] {
 		m.read++
@@ -74,4 +78,23 @@ func TestALongChainIsNotCheckedWholeEveryTime(t *testing.T) {
 	look(false, 3, 4)
 	m.session.Head = "x"
 	look(false, 3, 4)
+}
+
+// Nobody has to open a session to hear that its record was changed, and hears it once.
+func TestSweepFindsABrokenChain(t *testing.T) {
+	m := &memory{session: Session{Protocol: "acs", ID: "s"}}
+	now := time.Date(2026, 9, 13, 12, 0, 0, 0, time.UTC)
+	g := New(Config{Store: m, Now: func() time.Time { return now }, OnChange: func() {}, Log: slog.New(slog.DiscardHandler)})
+	m.grow(t, 5)
+	if err := g.Sweep(t.Context()); err != nil || g.BrokenAt("acs", "s") != 0 || len(g.Alerts()) != 0 {
+		t.Fatalf("a whole chain: broken at %d, %v, %v", g.BrokenAt("acs", "s"), g.Alerts(), err)
+	}
+	m.steps[2].Params = []byte(`{}`)
+	now = now.Add(recheck)
+	for range 2 {
+		if err := g.Sweep(t.Context()); err != nil || g.BrokenAt("acs", "s") != 3 || len(g.Alerts()) != 1 || g.Alerts()[0].Kind != "changed" {
+			t.Errorf("broken at %d, %v, %v", g.BrokenAt("acs", "s"), g.Alerts(), err)
+		}
+		now = now.Add(recheck)
+	}
 }

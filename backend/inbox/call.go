@@ -26,6 +26,8 @@ type Call struct {
 	// Extra is a JSON object of what else the request says that may bear on the act, by its names: a command that is not the
 	// one in Arguments, members that the hub does not know. None: nothing.
 	Extra json.RawMessage `json:"extra,omitempty"`
+	// About is a JSON object of what the agent says that the act is for, for the eye alone: no rule reads it.
+	About json.RawMessage `json:"about,omitempty"`
 	// Editable names the arguments that may be changed before they are allowed; "*" is all of them, none: nothing.
 	Editable []string `json:"editable,omitempty"`
 	Platform string   `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi

@@ -30,7 +30,7 @@ func (in *Inbox) Await(ctx context.Context, id string) (Item, error) {
 }
 
 // Leave ends an item whose agent is gone without its answer: cancelled, by system:agent-gone. An item that had ended
-// is returned as it ended. note says how it went, for the history.
+// is returned as it ended. note says how it went: in the history, and as the outcome's comment.
 func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
 	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
 		if it.Terminal() {
@@ -38,7 +38,7 @@ func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
 		}
 		it.Marks.Read = true // there is nothing left to do about it
 		to := lifecycle[it.Kind][Leave]
-		ch := it.end(Outcome{ID: NewOutcomeID(), State: to, Actor: AgentGoneActor, At: FormatTime(now)}, now)
+		ch := it.end(Outcome{ID: NewOutcomeID(), State: to, Actor: AgentGoneActor, Comment: note, At: FormatTime(now)}, now)
 		ch.Entry.Note = note
 		return ch, nil
 	})

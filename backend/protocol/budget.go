@@ -12,12 +12,24 @@ type Budgets struct {
 	mu      sync.Mutex
 	byAgent map[string]*budget
 	swept   time.Time
+	refused map[string]int // requests that found it used up
 }
 
 type budget struct {
 	limiter *rate.Limiter
 	perMin  int
 	used    time.Time
+}
+
+// State is what is left of an agent's budget now, and how often it was used up since the hub began.
+func (b *Budgets) State(agent string, perMinute int, now time.Time) (left, refused int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left, refused = perMinute, b.refused[agent]
+	if x := b.byAgent[agent]; x != nil && x.perMin == perMinute {
+		left = min(perMinute, max(0, int(x.limiter.TokensAt(now))))
+	}
+	return left, refused
 }
 
 // Take takes n, or all there ever is if that is less, from the agent's budget and returns 0, or how long until there is
@@ -45,6 +57,10 @@ func (b *Budgets) Take(agent string, n, perMinute int, now time.Time) time.Durat
 	r := x.limiter.ReserveN(now, min(n, perMinute))
 	if wait := r.DelayFrom(now); wait > 0 {
 		r.CancelAt(now)
+		if b.refused == nil {
+			b.refused = map[string]int{}
+		}
+		b.refused[agent]++
 		return wait
 	}
 	return 0

@@ -30,6 +30,14 @@ type Pusher interface {
 	Push(ctx context.Context, it inbox.Item, owed inbox.Owed, now time.Time) (*http.Request, error)
 }
 
+// Budget is what is left of what an agent may do in a minute.
+type Budget struct {
+	Kind      string // what it is for: messages to the person, to agents, registrations of sessions
+	PerMinute int
+	Left      int // now, in requests of ordinary size
+	Refused   int // requests that found it used up since the hub began
+}
+
 // Access says who may call a route.
 type Access int
 

@@ -29,7 +29,7 @@ prepare() {
 	frontend_dist
 	pi_package
 }
-go_tests() { CGO_ENABLED=1 go test -race -timeout 10m ./...; }
+go_tests() { CGO_ENABLED=1 go test -race -timeout 20m ./...; }
 build_both() { build_headless && build_desktop; }
 unit_tests() { (cd frontend && npm run --silent test </dev/null); }
 browser_tests() { (cd frontend && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test:browser </dev/null); }

@@ -20,4 +20,4 @@ env -u XDG_DATA_HOME -u XDG_CONFIG_HOME -u XDG_CACHE_HOME -u WAYLAND_DISPLAY \
 	GOPATH="$(go env GOPATH)" GOCACHE="$(go env GOCACHE)" GOMODCACHE="$(go env GOMODCACHE)" HOME="$home" \
 	DESKBELL_BIN="$BIN" LIBGL_ALWAYS_SOFTWARE=1 \
 	xvfb-run -a -s "-screen 0 1440x900x24" dbus-run-session -- \
-	go test -tags window -count=1 -timeout 8m ./build/windowtest "$@"
+	go test -tags window -count=1 -timeout 15m ./build/windowtest "$@"

@@ -222,7 +222,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// awaitExit wants the program to end well within a few seconds.
+// awaitExit wants the program to end well soon.
 func (p *program) awaitExit() {
 	p.t.Helper()
 	select {
@@ -230,7 +230,7 @@ func (p *program) awaitExit() {
 		if err != nil {
 			p.t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(8 * time.Second):
+	case <-time.After(20 * time.Second):
 		p.t.Fatal("it does not end")
 	}
 }
@@ -275,7 +275,7 @@ func (p *program) press(window string, keys ...string) {
 
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(60 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {

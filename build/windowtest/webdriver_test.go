@@ -28,7 +28,7 @@ func (d *driver) call(method, path string, in, out any) error {
 		}
 		body = bytes.NewReader(text)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, d.base+path, body)
 	if err != nil {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { argumentFields, argumentProblem, changedFields, editedArguments } from '../src/lib/callform';
-import { alertWords, asked, callVerdict, chainWords, gathered, judgeWords, pastWord, shownVerdict, termsWords } from '../src/lib/guardwords';
+import { alertWords, asked, callVerdict, chainWords, gathered, sharedWarnings, judgeWords, pastWord, shownVerdict, termsWords } from '../src/lib/guardwords';
 import type { GuardAlert, GuardedView, Match, StepView } from '../src/lib/guardtypes';
 import { formProblems, ruleBody, ruleForm } from '../src/lib/ruleform';
 
@@ -91,10 +91,15 @@ describe('words', () => {
     expect(callVerdict({ state: 'cancelled' })).toBeNull();
   });
   it('never calls a verdict it does not know an allow', () => {
-    for (const v of ['expired', 'cancelled', 'nonsense', 'ALLOW']) expect(shownVerdict(v)).toBe('deny');
+    for (const v of ['hub', 'cancelled', 'nonsense', 'ALLOW']) expect(shownVerdict(v)).toBe('deny');
+    for (const v of ['expired', 'withdrawn'] as const) expect([shownVerdict(v), pastWord(v)]).toEqual([v, v]); // nobody's no
+    expect(pastWord('hub')).toBe('refused by the hub');
     expect(pastWord('agent_gone')).toBe('agent gone');
     expect(pastWord('allow_edited')).toBe('allowed, changed');
     expect(pastWord('')).toBe('asked you');
+  });
+  it('says once what is to be said of several rules', () => {
+    expect(sharedWarnings([{ warnings: ['a', 'b'] }, { warnings: ['a'] }, { warnings: ['c'] }])).toEqual([{ text: 'a', rules: 2 }]);
   });
   it('says how the chain is', () => {
     expect(chainWords({ ok: true, steps: 1200 })).toBe('verified, 1,200 steps');

@@ -27,7 +27,7 @@ describe('address', () => {
 describe('the first ask', () => {
   const curl = askCurl({ url: 'http://127.0.0.1:6224/', agent: "o'brien/bot", token: 'tok', operator: 'maria', key: 'k1', at: '2026-01-01T00:00:00Z' });
   it('is a whole message to the operator', () => {
-    const body = /-d '(.+)'$/s.exec(curl)?.[1]?.replaceAll(`'\\''`, "'") ?? '';
+    const body = /-d '(.+?)' \\\n/s.exec(curl)?.[1]?.replaceAll(`'\\''`, "'") ?? '';
     expect(JSON.parse(body)).toMatchObject({
       type: 'ask', idempotency_key: 'k1', created_at: '2026-01-01T00:00:00Z', agent: { id: "o'brien/bot", runtime: 'cli' }, request: { mode: 'select', allowed_resolvers: ['human:maria'] },
     });
@@ -104,7 +104,9 @@ it('says how an item ended that was open before the person', () => {
 
 it('says of a call that nobody waits for it any more', () => {
   const call = {} as never;
-  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('Withdrawn. The agent is no longer waiting. Nothing was sent.');
+  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('Withdrawn. The agent is no longer waiting. Nothing of yours was sent.');
+  const told = { resolution: 'cancelled', edited: false, actor: 'system:agent-gone', resolved_at: 1, defaulted: false, comment: [{ t: 'The hub is closing; nobody can answer this now.' }] };
+  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call, outcome: told }, 'maria')).toBe('Withdrawn. The hub is closing; nobody can answer this now. Nothing of yours was sent.');
   expect(endedWords({ state: 'expired', box: 'done', agent: 'a', call }, 'maria')).toMatch(/the hub said no/);
 });
 

@@ -41,6 +41,9 @@ func (s *step) call() inbox.Call {
 		c.Tool, c.Arguments = member(tool, "name"), unwrap(wireOf(payload, "arguments"))
 		c.Provider, c.Version = member(tool, "provider"), member(tool, "version")
 		c.Extra = otherCommand(payload, c.Arguments)
+		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
+			c.About = about
+		}
 		c.Editable = p.edits(c.Tool)
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true

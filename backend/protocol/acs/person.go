@@ -83,7 +83,7 @@ func (b *Binding) await(ctx context.Context, s *step, item string) []byte {
 	case errors.Is(err, errStopped):
 		return b.abandon(ctx, s, item, reasonStopped, stopped().Reasoning)
 	case ctx.Err() != nil:
-		return b.abandon(ctx, s, item, reasonGone, "The agent did not wait for the answer.")
+		return b.abandon(ctx, s, item, reasonGone, "The agent is no longer waiting.")
 	}
 	b.Log.Error("a waiting call failed", "protocol", Name, "err", err)
 	return b.abandon(ctx, s, item, reasonStore, storeFailed)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
@@ -99,7 +100,11 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 		if !errors.Is(err, gate.ErrUnknownRule) {
 			return b.orDeny(ctx, s, answer, err, ""), nil
 		}
-		// Revoked in between: the call is the person's.
+		// Revoked in between, or another rule came before it: the rules are asked once more, and what they still allow
+		// after that is the person's.
+		if ruling := b.Gate.Judge(s.subject); ruling.Verdict == gate.Deny {
+			return b.finish(ctx, s, ruled(ruling), &gate.Judgement{Judge: ruling.Judge()}), nil
+		}
 	}
 	return b.ask(ctx, s)
 }
@@ -179,9 +184,11 @@ func (b *Binding) settle(ctx context.Context, s *step, d decision, judgement *ga
 			judgement.Reason = d.Reasoning
 		}
 	}
-	err = b.Guardian.Answer(ctx, Name, s.session.ID, guardian.Answer{
-		Seq: s.entry.Seq, Verdict: d.verdict(), Codes: d.Codes, At: now, Sent: answer, Judgement: judgement,
-	})
+	given := guardian.Answer{Seq: s.entry.Seq, Verdict: d.verdict(), Codes: d.Codes, At: now, Sent: answer, Judgement: judgement}
+	if judgement != nil && judgement.Verdict == gate.Allow && strings.HasPrefix(judgement.Judge, gate.RuleJudge) {
+		given.Stands = func(rules []gate.Rule) bool { return b.Gate.AllowedBy(rules, s.subject) }
+	}
+	err = b.Guardian.Answer(ctx, Name, s.session.ID, given)
 	if err == nil && judgement != nil {
 		b.Gate.Recorded()
 	}
@@ -203,7 +210,7 @@ func (b *Binding) orDeny(ctx context.Context, s *step, answer []byte, err error,
 	case errors.Is(err, guardian.ErrStopped):
 		d = stopped()
 	case errors.Is(err, gate.ErrUnknownRule):
-		d = denied(reasonRule, "The rule that allowed this was revoked before the answer went out.")
+		d = denied(reasonRule, "The rules of the person at this hub had changed before the answer went out, and do not allow this any more.")
 	case errors.Is(err, errUnwritten):
 		d = denied(reasonBroken, judgeFailed)
 	default:

@@ -116,3 +116,17 @@ func (b *Binding) allow(of *protocol.Budgets, agent string, size int) error {
 	}
 	return nil
 }
+
+// Budgets are what an agent may still do in this minute, one for each kind of request.
+func (b *Binding) Budgets(agent string) []protocol.Budget {
+	perMinute, now := b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()
+	all := []protocol.Budget{}
+	for _, of := range []struct {
+		kind string
+		*protocol.Budgets
+	}{{"person", &b.toPerson}, {"agents", &b.toAgents}, {"sessions", &b.registrations}} {
+		left, refused := of.State(agent, perMinute, now)
+		all = append(all, protocol.Budget{Kind: of.kind, PerMinute: perMinute, Left: left, Refused: refused})
+	}
+	return all
+}

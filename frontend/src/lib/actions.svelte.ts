@@ -7,6 +7,7 @@ import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
+import { inFirstRun } from './firstrun';
 import { focusField } from './formfocus';
 import { inbox } from './inbox.svelte';
 import type { CommandId } from './keys';
@@ -405,6 +406,7 @@ const focusedRule = (): string | undefined => document.activeElement?.closest<HT
 
 /** Why this command cannot act now (lib/whynot.ts); null where it can. */
 export function cannot(id: CommandId, byKey = false): string | null {
+  if (ui.firstRun && !inFirstRun.has(id)) return '';
   const box = isBox(ui.view);
   const selected = box && inbox.selectedId !== null;
   const detail = selected && reader.detail?.id === inbox.selectedId ? reader.detail : null;
@@ -424,7 +426,7 @@ const views: Partial<Record<CommandId, View>> = {
 
 export function run(id: CommandId, key = ''): void {
   const view = views[id];
-  if (view) {
+  if (view && !ui.firstRun) {
     go(view);
     if (isBox(view)) focusList();
     else focusPage();

@@ -4,7 +4,7 @@ import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
 import type { PiAnswer, PiAsk, PiFile, PiFork, PiInfo, PiModel, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
 import type {
-  AgentCredentials, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
+  AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
 
 export interface Changed { rev: number; items?: string[]; topics?: string[] }
@@ -156,6 +156,7 @@ export const api = {
   setPolicy: (id: string, policy: Partial<Policy>) => call<{ agent_id: string; policy: Policy }>('PUT', `/v1/agents/${agent(id)}/policy`, policy),
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
+  rates: (agent: string) => call<AgentRates>('GET', `/api/agents/${encodeURIComponent(agent)}/rates`),
   fleet: () => call<{ agents: FleetAgent[] }>('GET', '/api/fleet'),
   crew: (id: string) => call<CrewView>('GET', `/api/crew/${agent(id)}`),
   directives: (q: { agent?: string; limit?: number }) => call<{ directives: Directive[] }>('GET', `/api/directives${query(q)}`),

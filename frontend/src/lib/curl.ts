@@ -1,4 +1,4 @@
-// A ready-made first ask for a new agent.
+// A ready-made first ask for a new agent, which waits for its answer and prints it.
 import { humanActor } from './format';
 
 export interface CurlFor { url: string; agent: string; token: string; operator: string; key: string; at: string }
@@ -17,11 +17,15 @@ export function askCurl({ url, agent, token, operator, key, at }: CurlFor): stri
       options: [{ value: 'tidy', label: 'Tidy it up' }, { value: 'keep', label: 'Leave it alone' }],
     },
   };
+  const messages = `${url.replace(/\/$/, '')}/v1/messages`;
+  const who = `-H ${quoted(`Authorization: Bearer ${token}`)}`;
   return [
-    `curl -sS ${quoted(`${url.replace(/\/$/, '')}/v1/messages`)} \\`,
-    `  -H ${quoted(`Authorization: Bearer ${token}`)} \\`,
+    `curl -sS ${quoted(messages)} \\`,
+    `  ${who} \\`,
     `  -H 'Content-Type: application/json' \\`,
-    `  -d ${quoted(JSON.stringify(message))}`,
+    `  -d ${quoted(JSON.stringify(message))} \\`,
+    `  | tee /dev/stderr | sed -n 's/.*"id" *: *"\\(msg_[^"]*\\)".*/\\1/p' \\`, // what a refusal says must be seen
+    `  | xargs -I ID curl -sS ${quoted(`${messages}/ID?wait=60`)} ${who}`,
   ].join('\n');
 }
 

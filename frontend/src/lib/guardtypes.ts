@@ -18,6 +18,8 @@ export interface DiffLine { op: ' ' | '+' | '-' | '…'; text: Text; old?: numbe
 /** An act that an agent asks leave for. All of it is what the agent says of itself. */
 export interface CallView {
   platform: Text; tool: Text; folder?: Text; permission?: Text;
+  /** What the agent says that the call is for: its operation, capability, intent. */
+  about?: { name: string; text: Text }[];
   /** Its session for the Guardian view: protocol/session. */
   session?: string;
   subagent: boolean;
@@ -67,10 +69,12 @@ export interface GuardedView {
   key: string; id: string; protocol: string; agent: string; agent_text: Text; platform: Text; folder: Text;
   opened_at: number; last_seen: number; sealed_at?: number;
   steps: number; waiting: number; allowed: number; denied: number; head: string;
+  /** The step at which the chain was last found broken; 0 or absent: nowhere. */
+  broken_at?: number;
   terms: { decision_ms: number; on_decision_failure: string; methods: string[]; profiles: string[] };
 }
 
-export type AlertKind = 'unsigned' | 'unknown_session' | 'replay' | 'signature' | 'skew' | 'chain';
+export type AlertKind = 'unsigned' | 'unknown_session' | 'replay' | 'signature' | 'skew' | 'chain' | 'changed';
 export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: string }
 
 export interface Chain { ok: boolean; steps: number; broken_at?: number; why?: string }

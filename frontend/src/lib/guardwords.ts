@@ -62,6 +62,7 @@ export const alertWords: Record<AlertKind, AlertWords> = {
   replay: { title: 'sent a request twice', todo: 'The second one was refused. Once is a hook that fired again; often is something that records and repeats requests.' },
   skew: { title: 'has a clock that differs', todo: 'Requests from more than a few minutes away are refused. Set the clock of its machine.' },
   chain: { title: 'disagrees about what happened', todo: 'Its record of the session is not the hub’s. Look at the session, and start the agent again if you did not expect this.' },
+  changed: { title: 'has a record here that was changed', todo: 'A step of its session is not what the hub recorded: the data was changed by something else than the hub. Open the session; it marks the step.' },
 };
 
 /** Whether the record of a session is whole, in words. */
@@ -85,9 +86,10 @@ export const shortHash = (h: string): string => h.slice(0, 8);
 /** A verdict as a dry run names it: allow, deny, modify, ask, waiting. */
 export function shownVerdict(v: string): Shown {
   if (v === 'allow' || v === 'deny' || v === 'modify' || v === 'ask') return v;
+  if (v === 'expired' || v === 'withdrawn') return v;
   return v === 'allow_edited' ? 'modify' : v === '' || v === 'waiting' ? 'ask' : 'deny';
 }
-export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
+export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v === 'hub' ? 'refused by the hub' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
 
 const partTexts = (p: CallPart): Text[] => [...('text' in p ? [p.text] : []), ...('path' in p ? [p.path] : []), ...('url' in p ? [p.url] : [])];
 /** What is risky about a call, as its card says it. */
@@ -114,4 +116,11 @@ export function gathered(alerts: readonly GuardAlert[]): { alert: GuardAlert; ti
     else byName.set(name, { alert, times: 1 });
   }
   return [...byName.values()];
+}
+
+/** The warnings that more than one of the rules has, and how many do. */
+export function sharedWarnings(rules: readonly { warnings: readonly string[] }[]): { text: string; rules: number }[] {
+  const times = new Map<string, number>();
+  for (const r of rules) for (const w of new Set(r.warnings)) times.set(w, (times.get(w) ?? 0) + 1);
+  return [...times].filter(([, n]) => n > 1).map(([text, n]) => ({ text, rules: n }));
 }

@@ -1,5 +1,5 @@
 // One word for each thing an item can be, the same everywhere.
-import { moment, who } from './format';
+import { moment, plain, who } from './format';
 import type { Box, Detail, Priority, Row, State } from './types';
 
 const states: Record<State, string> = {
@@ -33,7 +33,7 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
 
 /** How it ended without the person, who had it open: whatever they were about to send did not go. */
 export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call'>, operator: string): string {
-  if (d.call && d.state === 'cancelled') return 'Withdrawn. The agent is no longer waiting. Nothing was sent.';
+  if (d.call && d.state === 'cancelled') return `Withdrawn. ${d.outcome?.comment?.length ? plain(d.outcome.comment) : 'The agent is no longer waiting.'} Nothing of yours was sent.`;
   if (d.call && d.state === 'expired') return 'Expired. Nobody answered in time; the hub said no. Nothing of yours was sent.';
   const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';

@@ -27,7 +27,7 @@ function onDown(e: KeyboardEvent): void {
   if (id === 'back' && target?.closest('dialog[open]')) return; // the dialog closes itself
   if (id === 'quit' && !inWindow()) return;
   e.preventDefault();
-  if (id === 'open') return openItem();
+  if (id === 'open') return ui.firstRun ? undefined : openItem();
   run(id, match.key);
   if (id === 'back' && takesText(target) && !ui.overlay && ui.pane === 'item' && document.activeElement === document.body) focusItem();
 }

@@ -4,6 +4,7 @@ import { drafts } from './drafts.svelte';
 import { humanActor, plain } from './format';
 import { inbox } from './inbox.svelte';
 import { endedWords } from './itemwords';
+import { takesText } from './keys';
 import type { Detail } from './types';
 import { ui } from './ui.svelte';
 
@@ -21,6 +22,8 @@ class Reader {
 
   /** The item on show that ended by somebody else's hand while it was on show. */
   ended = $state<string | null>(null);
+  /** Somebody was writing when it ended so. */
+  typing = $state(false);
   /** Who the person is, to the hub. */
   operator = '';
 
@@ -38,6 +41,7 @@ class Reader {
     inbox.select(id);
     this.problem = null;
     this.ended = null;
+    this.typing = false;
     this.busy = false;
     this.armed = !advanced;
     if (this.detail?.id !== id) this.detail = null;
@@ -45,6 +49,14 @@ class Reader {
     if (id === null) return;
     void this.load(id);
     this.dwellTimer = setTimeout(() => this.markRead(id), DWELL_MS);
+  }
+
+  /** Takes no answer for a moment: the person has just typed somewhere else, and may not have seen yet what the keys are for now. */
+  settle(): void {
+    if (this.detail === null) return;
+    clearTimeout(this.armTimer);
+    this.armed = false;
+    this.arm();
   }
 
   private arm(): void {
@@ -79,9 +91,12 @@ class Reader {
       return;
     }
     this.ended = detail.id;
-    const had = document.activeElement?.closest('[data-decision]') !== null && document.activeElement !== null;
+    const active = document.activeElement as HTMLElement | null;
+    const had = active !== null && active.closest('[data-decision]') !== null;
+    this.typing = had && takesText(active);
     ui.say(`${plain(detail.title)}: ${endedWords(detail, this.operator)}`);
-    if (had) setTimeout(() => document.querySelector<HTMLElement>('[data-reading]')?.focus({ preventScroll: true })); // the field that had it is gone
+    // The field that had the focus is gone. What is still being typed must be no command: it goes where it says what was written.
+    if (had) setTimeout(() => (document.querySelector<HTMLElement>('[data-kept]') ?? document.querySelector<HTMLElement>('[data-reading]'))?.focus({ preventScroll: true }));
   }
 
   private markRead(id: string): void {

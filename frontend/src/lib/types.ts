@@ -171,6 +171,11 @@ export interface AgentView {
   /** Hosts (host or host:port) that deliveries wait for the operator to approve. */
   hosts_awaiting_approval: string[];
 }
+/** What an agent sent the person within the last `ms`, and what became of the asks and tasks. */
+export interface Rate { ms: number; asks: number; tasks: number; notices: number; answered: number; expired: number; withdrawn: number; open: number; median_ms?: number }
+/** What is left of what it may do in a minute: messages to the person, to agents, registrations of sessions. `refused`: since the hub began. */
+export interface Budget { kind: 'person' | 'agents' | 'sessions'; per_minute: number; left: number; refused: number }
+export interface AgentRates { rates: Rate[]; max_open: number; budgets?: Budget[] }
 export interface AgentCredentials { agent_id: string; token: string; signing_secret: string; ed25519_public_key: string }
 export interface Pairing { id: string; agent_id: string; code: string; note?: Text; created_at: number; expires_at: number; state: 'pending' | 'approved' | 'refused' | 'expired'; enrolled?: boolean }
 
@@ -195,6 +200,7 @@ The calls. All JSON; errors are ApiError. The browser page is signed in by a coo
   POST /api/items/{id}/allow-operator                  -> Detail   (sets operator_resolves_unlisted for its agent; recorded in history)
   POST /api/marks/read  {box}                          -> {count}  (mark all in the box read)
   GET  /api/agents                                     -> {agents: AgentView[], pairings: Pairing[]}
+  GET  /api/agents/{id}/rates                          -> AgentRates: of the last hour, day and week; budgets only where the protocol has them
   POST /api/agents/{id}/rotate                         -> AgentCredentials
   POST /api/agents/{id}/hosts   {host, approve: boolean}  -> AgentView
   POST /api/pairings/{id}       {approve: boolean}     -> Pairing

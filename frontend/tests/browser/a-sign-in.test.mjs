@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { assert, test, until } from './harness.mjs';
 
 test('a ticket signs in once and leaves the address', { page: false, refusals: [401] }, async ({ hub, page, p }) => {
@@ -54,31 +55,52 @@ test('a session that ends leads to signing in, and back to the same place', { re
   await p.waitForSelector('.row');
 });
 
-test('from nothing to an answered question in a minute of doing', { agent: false }, async ({ hub, page, p }) => {
+/** Runs a command in a shell; `out` comes with what it printed, once it is over. */
+function shell(command, env = {}) {
+  const p = spawn('bash', ['-c', command], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'ignore'] });
+  let out = '';
+  p.stdout.on('data', (d) => { out += d; });
+  return { out: new Promise((done) => p.on('close', () => done(out.trim()))) };
+}
+
+test('from nothing to an answer printed in the terminal, without leaving the first page', { agent: false }, async ({ hub, page, p }) => {
   const began = Date.now();
   await page.says('h1', /Agents ring, you answer/);
-  await p.keyboard.press('Tab');
+  const short = await p.locator('pre:has-text("deskbell ask")').innerText();
+  const ask = shell(short, { PATH: `${hub.bin()}:${process.env.PATH}`, DESKBELL_DATA: hub.data, DESKBELL_ADDR: hub.url.replace('http://', '') });
+  await page.says('[data-item-pane]', /asks you.+Ship it\?/s);
+  await page.armed();
+  await p.keyboard.press('2');
+  assert.equal(await ask.out, 'hold');
+  await page.says('[data-item-pane]', /Your answer arrived/);
+  // Now as an agent, by the request as it is shown.
   await p.fill('input[aria-label="Name of the agent"]', 'me/first');
   await p.keyboard.press('Enter');
   await page.says('main', /Credentials of me\/first/);
-  // The command as it is shown works.
-  const command = await p.locator('pre:has-text("curl")').innerText();
-  const { execFileSync } = await import('node:child_process');
-  const answer = JSON.parse(execFileSync('bash', ['-c', command], { encoding: 'utf8' }));
-  assert.match(answer.id, /^msg_/);
+  const curl = shell(await p.locator('pre:has-text("curl")').innerText());
+  await page.says('[data-item-pane]', /me\/first asks you.+tidy up the build folder/s);
+  await page.armed();
+  await p.keyboard.press('1');
+  const answer = JSON.parse(await curl.out);
+  assert.deepEqual([answer.status, answer.response.response.value], ['answered', 'tidy']);
+  await page.says('[data-item-pane]', /Your answer arrived: me\/first has it/);
   await page.says('main', /It rang/);
+  await p.locator('[data-item-pane]').getByText('Open the inbox').click();
+  await p.waitForSelector('nav');
+  assert.ok(Date.now() - began < 20_000, 'it took too long');
+  assert.equal(await page.selected(), null);
+  await p.reload();
+  await p.waitForSelector('nav'); // and not the first run again
+  assert.equal((await hub.call('GET', '/api/state')).answered_ever, true);
+});
+
+test('in the first run a practice question is answered as any other', { agent: false }, async ({ page, p }) => {
   await p.click('text=Ask me something');
   await page.says('[data-item-pane]', /Practice/);
   await page.armed();
   await p.keyboard.press('1');
-  await page.says('[data-decision]', /Answered/);
-  await p.click('text=Open the inbox');
-  await p.waitForSelector('nav');
-  assert.ok(Date.now() - began < 20_000, 'it took too long');
-  await page.says('.row', /tidy up the build folder/);
-  await p.reload();
-  await p.waitForSelector('nav'); // and not the first run again
-  assert.equal((await hub.call('GET', '/api/state')).answered_ever, true);
+  await page.says('[data-decision]', /Answered.+nothing was sent/s);
+  await page.says('[data-item-pane]', /That is all there is to it/);
 });
 
 test('the first run can be skipped', { agent: false }, async ({ page, p }) => {
@@ -88,16 +110,45 @@ test('the first run can be skipped', { agent: false }, async ({ page, p }) => {
   await page.says('.empty', /Nothing needs you/);
 });
 
-test('the first run says when an agent added elsewhere asks, and leaves only when told to', { agent: false }, async ({ hub, page, p }) => {
+test('what is typed into the first page answers nothing', { agent: false }, async ({ hub, page, p }) => {
   await page.says('h1', /Agents ring/);
   const agent = await hub.agent('elsewhere/agent');
   await p.getByLabel('Name of the agent').pressSequentially('my-');
+  const field = await p.getByLabel('Name of the agent').boundingBox();
   const id = await agent.ask('From elsewhere');
-  await page.says('[role=status]', /1 question waits for you/);
-  await page.keys('j', 'o', 'b', '1'); // the rest of the name, which answers nothing
+  await page.says('[data-item-pane]', /From elsewhere/);
+  await page.says('[data-item-pane]', /The keys go to the field you are in/);
+  assert.deepEqual(await p.getByLabel('Name of the agent').boundingBox(), field, 'the field moved');
+  await page.keys('j', 'o', 'b', '1'); // the rest of the name
   assert.equal(await p.getByLabel('Name of the agent').inputValue(), 'my-job1');
+  await p.keyboard.press('Escape');
+  await p.keyboard.press('1'); // one too many, just as the field is left
+  await page.says('.toast', /only just came up/);
+  await page.keys('g', 'n', 'j', 'e', 'Enter', 'Space'); // commands of the inbox, and there is none here
   assert.equal((await agent.get(id)).status, 'open');
-  await p.click('text=Open the inbox');
-  await until('the row', () => page.ids(), (ids) => ids.includes(id));
+  await page.says('h1', /Agents ring/);
+  await page.armed();
+  await page.says('[data-item-pane]', /Press\s+1\s+–\s+3\s+to answer/);
+  await p.keyboard.press('2');
+  await until('the answer', () => agent.answer(id), (a) => a.value === 'hold');
+});
+
+test('the first page shows one question, counts the others, and none of them comes up under a finger', { agent: false }, async ({ hub, page, p }) => {
+  const agent = await hub.agent('elsewhere/agent');
+  const ids = [await agent.ask('One'), await agent.ask('Two'), await agent.ask('Three')];
+  await page.says('[data-item-pane]', /One.*/s);
+  await page.says('[data-item-pane]', /2 more wait/);
+  await page.armed();
+  await page.keys('1', '1', '1');
+  await page.says('[data-item-pane]', /has not collected it yet/);
+  await page.says('[data-item-pane]', /2 more wait/);
+  assert.deepEqual((await Promise.all(ids.map((id) => agent.answer(id)))).map((a) => a.status), ['answered', 'open', 'open']);
+  await page.says('[data-item-pane]', /Your answer arrived: elsewhere\/agent has it/);
+  const late = await agent.ask('Four'); // what comes now is shown now
+  await page.says('[data-item-pane]', /Four/);
+  await agent.cancel(late);
+  await page.says('[data-item-pane]', /Withdrawn/);
+  await p.locator('[data-item-pane]').getByText('Open the inbox').click();
+  await until('the rows', () => page.ids(), (rows) => rows.length === 2);
   assert.equal(await page.selected(), null);
 });

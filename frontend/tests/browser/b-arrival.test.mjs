@@ -1,6 +1,6 @@
 import { assert, figure, test, until } from './harness.mjs';
 
-test('a new item is in the page soon after its 202', async ({ agent, page, p }) => {
+test('a new item is in the page soon after its 202', { alone: true }, async ({ agent, page, p }) => {
   const late = [];
   for (let i = 0; i < 10; i++) {
     const id = await agent.ask(`Question ${i}`);
@@ -27,7 +27,7 @@ test('twenty arrivals disturb nothing', { viewport: { width: 1100, height: 600 }
     const field = document.querySelector('[data-decision] textarea');
     field.setSelectionRange(5, 7);
   });
-  await p.waitForTimeout(100);
+  await page.settled();
   const look = () => p.evaluate(() => {
     const field = document.activeElement;
     const top = document.querySelector('[data-list]').getBoundingClientRect().top;
@@ -40,7 +40,7 @@ test('twenty arrivals disturb nothing', { viewport: { width: 1100, height: 600 }
   assert.equal(before.read, 333);
   for (let i = 0; i < 20; i++) await agent.ask(`Urgent ${i}`, { priority: 'urgent' });
   await until('all fifty', () => p.locator('.row[aria-setsize="50"]').count(), (n) => n > 0);
-  await p.waitForTimeout(200);
+  await page.settled();
   assert.deepEqual(await look(), before);
   await p.keyboard.press('ArrowRight');
   await p.keyboard.type('w');
@@ -82,11 +82,12 @@ test('what leaves elsewhere leaves the list; the open item stays to be read', as
   assert.equal((await hub.call('GET', `/api/items/${a}`)).state, 'cancelled');
 });
 
-test('a burst of two thousand settles and leaves the page light', { settings: { 'rate_limit.requests_per_minute': 10_000_000 }, timeout: 60_000 }, async ({ agent, page, p }) => {
+test('a burst of two thousand settles and leaves the page light', { settings: { 'rate_limit.requests_per_minute': 10_000_000 }, alone: true }, async ({ agent, page, p }) => {
   await agent.many(2000, (i) => [`Burst ${i}`]);
   const end = Date.now();
-  await until('the count', () => p.title(), (t) => t === '(2000) Deskbell', 10_000);
+  await until('the count', () => p.title(), (t) => t === '(2000) Deskbell');
   figure(`2,000 posts settled ${Date.now() - end} ms after the last`);
+  await page.settled();
   assert.ok(await p.locator('.row').count() < 60);
   await page.keys('j');
   await page.says('[data-decision]', /Ship to prod now/);

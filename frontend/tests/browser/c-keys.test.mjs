@@ -45,7 +45,6 @@ test('Enter and Space decide nothing without a button in focus', async ({ agent,
   await page.keys('Enter', 'Space', 'j');
   await page.shown(a);
   await page.keys('Enter', 'Space', 'Enter', 'Space', 'Enter');
-  await p.waitForTimeout(200);
   assert.equal(await status(agent, a), 'open');
   await p.locator('[data-decision] li button').nth(1).focus();
   await page.keys('Enter'); // with the focus it is a press like any other
@@ -59,9 +58,10 @@ test('a held key answers one item', async ({ agent, page, p }) => {
   await page.open(ids[0]);
   for (let i = 0; i < 60; i++) {
     await p.keyboard.down('1');
-    await p.waitForTimeout(30);
+    await p.waitForTimeout(30); // as a keyboard repeats
   }
   await p.keyboard.up('1');
+  await page.settled();
   assert.deepEqual(await Promise.all(ids.map((id) => status(agent, id))), ['answered', 'open', 'open', 'open']);
   await page.shown(ids[1]);
 });
@@ -70,9 +70,9 @@ test('a second press meant for the last item does not decide the next', async ({
   const ids = [await agent.ask('A'), await agent.ask('B')];
   await page.row(ids[1]).waitFor();
   await page.open(ids[0]);
+  const next = await page.keysWhenNext(ids[1], '1', '2', 'd', 'd');
   await p.keyboard.press('1');
-  await p.waitForFunction((x) => document.querySelector('.row.selected')?.dataset.id === x, ids[1]);
-  for (const key of ['1', '2', 'd', 'd']) await p.keyboard.press(key);
+  await next.pressed();
   await page.says('.toast', /Press again/);
   assert.equal(await status(agent, ids[1]), 'open');
   await page.armed();
@@ -89,7 +89,7 @@ test('a double click answers one item', async ({ agent, page }) => {
   assert.deepEqual([await status(agent, ids[0]), await status(agent, ids[1])], ['answered', 'open']);
 });
 
-test('a key never lands on another item, however the list moves', { settings: { 'rate_limit.requests_per_minute': 1_000_000 }, timeout: 60_000 }, async ({ hub, agent, page, p }) => {
+test('a key never lands on another item, however the list moves', { settings: { 'rate_limit.requests_per_minute': 1_000_000 } }, async ({ hub, agent, page, p }) => {
   // Agents ask and withdraw while a person reads and answers; each press must decide what its moment showed, or nothing.
   const ids = [];
   for (let i = 0; i < 12; i++) ids.push(await agent.ask(`Moving ${i}`));
@@ -105,13 +105,12 @@ test('a key never lands on another item, however the list moves', { settings: { 
   const meant = new Map();
   try {
     for (let i = 0; i < 12; i++) {
-      await page.keys('j');
-      await p.waitForFunction(() => document.querySelector('[data-decision]'));
-      await page.armed();
+      await p.keyboard.press('j'); // here nothing ever comes to rest
+      await p.waitForFunction(() => document.querySelector('[data-decision]') && !document.querySelector('[data-decision] :is(.off, [data-settling])'));
       const id = await p.evaluate(() => decodeURIComponent(location.hash.split('/')[2]));
       meant.set(id, ['ship', 'hold', 'abort'][i % 3]);
       await p.keyboard.press(String(1 + (i % 3)));
-      await p.waitForTimeout(120);
+      await p.waitForFunction((x) => decodeURIComponent(location.hash.split('/')[2] ?? '') !== x || !document.querySelector('[data-decision] li button'), id);
     }
   } finally {
     stop = true;
@@ -126,13 +125,16 @@ test('keys pressed faster than items load decide nothing that was not on show', 
   const ids = [];
   for (let i = 0; i < 5; i++) ids.push(await agent.ask(`Fast ${i}`));
   await page.row(ids[4]).waitFor();
-  await page.p.route('**/api/items/msg_*', async (route) => { await new Promise((r) => setTimeout(r, 300)); await route.continue(); });
+  let load;
+  const loaded = new Promise((r) => { load = r; });
+  await p.route('**/api/items/msg_*', (route) => loaded.then(() => route.continue()).catch(() => {})); // one that was left is gone
   await p.keyboard.press('j');
   await p.keyboard.press('j');
   await p.keyboard.press('1');
   await p.keyboard.press('j');
   await p.keyboard.press('2');
-  await p.waitForTimeout(700);
+  load();
+  await page.settled();
   for (const id of ids) assert.equal(await status(agent, id), 'open');
 });
 
@@ -212,9 +214,9 @@ test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page
 test('a snooze that ends brings the item back', async ({ hub, agent, page }) => {
   const a = await agent.ask('Later');
   await page.row(a).waitFor();
-  await hub.call('POST', `/api/items/${a}/marks`, { snoozed_until: Date.now() + 1500 });
+  await hub.call('POST', `/api/items/${a}/marks`, { snoozed_until: Date.now() + 4000 });
   await until('it to leave', () => page.ids(), (ids) => ids.length === 0);
-  await until('it to come back', () => page.ids(), (ids) => ids.includes(a), 6000);
+  await until('it to come back', () => page.ids(), (ids) => ids.includes(a));
 });
 
 test('g goes, ? shows the keys, and an overlay blocks every decision', async ({ agent, page, p }) => {
@@ -228,13 +230,11 @@ test('g goes, ? shows the keys, and an overlay blocks every decision', async ({ 
   await page.keys('?');
   await page.says('dialog', /Answer with that choice/);
   await page.keys('1', 'j', 'd', 'd', '2');
-  await p.waitForTimeout(150);
   assert.equal(await status(agent, a), 'open');
   await page.keys('Escape');
   assert.equal(await p.locator('dialog').count(), 0);
   assert.equal(await page.selected(), a);
   await page.keys('g', '1'); // a chord that is none
-  await p.waitForTimeout(150);
   await page.keys('x', '1');
   await until('the answer', () => status(agent, a), (s) => s === 'answered');
 });
@@ -245,11 +245,13 @@ test('the palette finds commands and items', async ({ agent, page, p }) => {
   await page.row(a).waitFor();
   await page.keys('Control+k');
   await p.keyboard.type('rotate sign');
+  await page.settled();
   await page.keys('Enter');
   await page.shown(a);
   assert.equal(await status(agent, a), 'open');
   await page.keys('Control+k');
   await p.keyboard.type('fleet');
+  await page.settled();
   await page.keys('Enter');
   await page.says('h1', /^Fleet$/);
   await page.keys('Control+k');
@@ -295,15 +297,14 @@ test('keys of another layout, and letters in fields, are what they are', async (
     window.dispatchEvent(new KeyboardEvent('keydown', { key: '1', code: 'Digit1', isComposing: true, bubbles: true }));
     window.dispatchEvent(new KeyboardEvent('keydown', { key: 'Process', code: 'Digit1', keyCode: 229, bubbles: true }));
   });
-  await p.waitForTimeout(150);
+  await page.settled();
   assert.equal(await status(agent, a), 'open');
 });
 
-test('modifiers are not ignored: Ctrl+1, Alt+1 and Shift+D decide nothing', async ({ agent, page, p }) => {
+test('modifiers are not ignored: Ctrl+1, Alt+1 and Shift+D decide nothing', async ({ agent, page }) => {
   const a = await agent.ask('A');
   await page.row(a).waitFor();
   await page.open(a);
   await page.keys('Alt+1', 'Control+1', 'Meta+1', 'Shift+d', 'Shift+d', 'Control+d', 'Control+d');
-  await p.waitForTimeout(200);
   assert.equal(await status(agent, a), 'open');
 });

@@ -49,7 +49,7 @@ test('a form says what is wrong beside the field, before and after sending', { r
   assert.equal(await status(agent, id), 'open');
   assert.equal(await field(p, 'password').inputValue(), 'hunter2', 'what was typed is lost');
   await field(p, 'host').fill('db.example.org');
-  await p.waitForTimeout(60);
+  await page.settled();
   await p.keyboard.press('Control+Enter');
   const a = await answered(agent, id);
   assert.deepEqual(a.value, { host: 'db.example.org', port: 5433, password: 'hunter2', mode: 'incremental', tls: true, tables: ['users', 'orders'] });
@@ -62,10 +62,11 @@ test('what the hub alone refuses lands on its field: a pattern', { refusals: [42
   await page.row(id).waitFor();
   await page.open(id);
   await field(p, 'x').fill(`${'a'.repeat(40)}!`);
-  const began = Date.now();
+  const before = await page.worked();
   await p.keyboard.press('Control+Enter');
   await p.locator('[data-decision] [id$="-x-problem"]').waitFor();
-  assert.ok(Date.now() - began < 2000, 'the page stood still');
+  const took = await page.worked() - before;
+  assert.ok(took > 0 && took < 2000, `the page stood still for ${took} ms`);
   await field(p, 'x').fill('aaaa');
   await p.keyboard.press('Control+Enter');
   assert.deepEqual((await answered(agent, id)).value, { x: 'aaaa' });
@@ -182,20 +183,18 @@ test('a task is completed with its checklist, or all the same, or dismissed', as
   assert.equal(gone.comment, 'not today');
 });
 
-test('only what is permitted is offered', async ({ agent, page, p }) => {
+test('only what is permitted is offered', async ({ agent, page }) => {
   const closed = await agent.ask('No way out', { request: { permissions: { allow_ignore: false, allow_edit: false } } });
   const mute = await agent.ask('Say nothing', { request: { permissions: { allow_respond: false } } });
   await page.row(mute).waitFor();
   await page.open(closed);
   await page.keys('d', 'd', 'w');
-  await p.waitForTimeout(150);
   assert.equal(await status(agent, closed), 'open');
   const text = await page.decision().innerText();
   assert.ok(!/Decline|Write another/.test(text), text);
   await page.open(mute);
   await page.says('[data-decision]', /takes no answer/);
   await page.keys('1', '2');
-  await p.waitForTimeout(150);
   assert.equal(await status(agent, mute), 'open');
   await page.keys('d', 'd');
   await until('the decline', () => status(agent, mute), (s) => s === 'declined');
@@ -229,13 +228,12 @@ test('withdrawn by its agent while the answer is typed', { refusals: [409] }, as
   await page.says('[data-decision]', /What you had written:\s*my long answer/);
   await page.says('[aria-live="polite"]', /Withdrawn by .* while you had it open/);
   await until('the focus to go to the message', () => p.evaluate(() => document.activeElement.hasAttribute('data-reading')));
-  await p.keyboard.press('Control+Enter');
-  await p.waitForTimeout(100);
+  await page.keys('Control+Enter');
   assert.equal(await status(agent, a), 'cancelled');
 });
 
 test('what happens at the deadline is said before, and seen when it happens', async ({ agent, page, p }) => {
-  const soon = await agent.ask('Soon?', { expires_at: seconds(4), request: { default_on_expire: 'hold' } });
+  const soon = await agent.ask('Soon?', { expires_at: seconds(8), request: { default_on_expire: 'hold' } });
   const later = await agent.ask('Later?', { expires_at: minutes(30) });
   await page.row(later).waitFor();
   await page.open(later);
@@ -253,13 +251,13 @@ test('what happens at the deadline is said before, and seen when it happens', as
 });
 
 test('an expired ask without a default says so', async ({ agent, page }) => {
-  const id = await agent.ask('Gone?', { expires_at: seconds(2) });
+  const id = await agent.ask('Gone?', { expires_at: seconds(5) });
   await page.row(id).waitFor();
   await page.open(id);
   await page.says('[data-decision]', /Expired/);
 });
 
-test('who waits now is shown, and that it left', { timeout: 20_000 }, async ({ hub, agent, page }) => {
+test('who waits now is shown, and that it left', async ({ hub, agent, page }) => {
   const id = await agent.ask('Wait for me?');
   await page.row(id).waitFor();
   await page.open(id);
@@ -277,7 +275,6 @@ test('what names nobody is not mine until I say so', async ({ hub, agent, page, 
   await page.open(id);
   await page.says('[data-decision]', /Not yours to answer/);
   await page.keys('1', 'd', 'd', 'w');
-  await p.waitForTimeout(150);
   assert.equal(await status(agent, id), 'open');
   await p.click('text=Let me answer messages from this agent that name nobody');
   await page.says('[data-decision]', /Approve/);
@@ -297,7 +294,6 @@ test('what names somebody else is shown and cannot be decided', async ({ agent, 
   await page.open(id);
   await page.says('[data-decision]', /Only human:alice may answer it/);
   await page.keys('1', 'd', 'd');
-  await p.waitForTimeout(150);
   assert.equal(await status(agent, id), 'open');
   assert.equal(await p.locator('[data-decision] button').count(), 0);
 });
@@ -348,7 +344,7 @@ test('a refused callback says why, and is sent again', async ({ hub, agent, page
 });
 
 test('a failing callback counts its attempts and can be retried now', async ({ hub, agent, page, p }) => {
-  const to = await receiver(503, 200);
+  const to = await receiver(503, 503, 503, 200);
   await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });
   const id = await agent.ask('Call me back?', { request: { callback: { mode: 'push', url: to.url } } });
   await page.row(id).waitFor();
@@ -357,28 +353,28 @@ test('a failing callback counts its attempts and can be retried now', async ({ h
   await page.keys('g', 'd');
   await page.row(id).waitFor();
   await page.open(id);
-  await page.says('[data-decision]', /Attempt 2 of 8 to .* in \d|Callback delivered/);
-  const retry = p.locator('[data-decision] button:has-text("Send again now")');
-  if (await retry.count()) await retry.click();
+  await page.says('[data-decision]', /Attempt 4 of 8 to .* in \d/); // and that in a quarter of a minute
+  await p.click('[data-decision] button:has-text("Send again now")');
   await page.says('[data-decision]', /Callback delivered/);
   await to.end();
 });
 
-test('a decision can be taken back while it is held', { settings: { 'resolve.hold_seconds': 3 } }, async ({ agent, page, p }) => {
+test('a decision can be taken back while it is held', { settings: { 'resolve.hold_seconds': 5 } }, async ({ hub, agent, page, p }) => {
   const [a, b] = [await agent.ask('A', { request: { permissions: { allow_edit: true } } }), await agent.ask('B')];
   await page.row(b).waitFor();
   await page.open(a);
   await page.keys('w');
   await p.keyboard.type('my words');
   await p.keyboard.press('Control+Enter');
-  await page.says('.toast', /goes out in [1-3] s/);
+  await page.says('.toast', /goes out in [1-5] s/);
   await page.says('.toast', /Take back/);
   assert.equal(await status(agent, a), 'open');
   await page.shown(b);
+  const { commit_at } = (await hub.call('GET', `/api/items/${a}`)).held_decision;
   await page.keys('Control+z');
   await page.shown(a);
   assert.equal(await p.inputValue('[data-decision] textarea'), 'my words');
-  await p.waitForTimeout(3500);
+  await until('its time to be over', () => Date.now(), (now) => now > commit_at + 500);
   assert.equal(await status(agent, a), 'open', 'it went out although it was taken back');
   await page.keys('Escape', '2');
   await page.says('.toast', /goes out in/);
@@ -386,7 +382,7 @@ test('a decision can be taken back while it is held', { settings: { 'resolve.hol
   await until('the toast to go', () => p.locator('.toast:has-text("goes out")').count(), (n) => n === 0);
 });
 
-test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_seconds': 4 }, refusals: ['offline'], timeout: 40_000 }, async ({ hub, agent, page }) => {
+test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_seconds': 4 }, refusals: ['offline'] }, async ({ hub, agent, page }) => {
   const id = await agent.ask('Hold on?');
   await page.row(id).waitFor();
   await page.open(id);
@@ -394,7 +390,7 @@ test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_s
   await page.says('.toast', /goes out in/);
   await hub.down('SIGKILL');
   await hub.up();
-  assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered', 10_000)).value, 'hold');
+  assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered')).value, 'hold');
 });
 
 /** The stored text of a message, whose digits a reading of it would round. */
@@ -453,7 +449,7 @@ test('a schema that is only yes or no does not break the form', async ({ hub, ag
   await page.shown(none);
   await page.says('[data-decision]', /needs “n” and takes no value for it/);
   await p.click('text=Send the answer');
-  await p.waitForTimeout(200);
+  await page.settled();
   assert.equal(await status(agent, none), 'open');
 });
 

@@ -14,7 +14,7 @@ test('an agent is added, rotated and revoked', { hash: '#/agents', refusals: [40
   const first = await p.locator('.box dd pre').first().innerText();
   assert.match(first, /^\S{20,}$/);
   await p.click('button[aria-label="Copy the token"]');
-  assert.equal(await p.evaluate(() => navigator.clipboard.readText()), first);
+  await until('the token on the clipboard', () => p.evaluate(() => navigator.clipboard.readText()), (text) => text === first);
   const known = (token) => fetch(`${hub.url}/v1/messages/msg_none`, { headers: { Authorization: `Bearer ${token}` } }).then((r) => r.status !== 401);
   assert.equal(await known(first), true);
   await p.click('text=I have them');
@@ -161,7 +161,7 @@ test('appearance is kept: theme, contrast, rows', { hash: '#/settings' }, async 
   await until('light', look, (l) => l[0] === 'light');
 });
 
-test('the hub restarts while the page is open', { refusals: ['offline'], timeout: 40_000 }, async ({ hub, agent, page, p }) => {
+test('the hub restarts while the page is open', { refusals: ['offline'] }, async ({ hub, agent, page, p }) => {
   const [a, b] = [await agent.ask('Before', { request: { permissions: { allow_edit: true } } }), await agent.ask('Also before')];
   await page.row(b).waitFor();
   await page.open(a);
@@ -175,7 +175,7 @@ test('the hub restarts while the page is open', { refusals: ['offline'], timeout
   assert.deepEqual(await page.ids(), [a, b], 'what was there is gone');
   await hub.up();
   const late = await agent.ask('After');
-  await until('the late one', () => page.ids(), (ids) => ids.includes(late), 12_000);
+  await until('the late one', () => page.ids(), (ids) => ids.includes(late), 30_000);
   await page.says('nav', /live/);
   assert.equal((await agent.answer(a)).status, 'open');
   assert.equal(await page.selected(), a);
@@ -185,7 +185,7 @@ test('the hub restarts while the page is open', { refusals: ['offline'], timeout
   assert.equal((await until('the answer', () => agent.answer(a), (x) => x.status === 'answered')).value, 'half typed');
 });
 
-test('a hub that is killed comes back with everything', { refusals: ['offline'], timeout: 40_000 }, async ({ hub, agent, page }) => {
+test('a hub that is killed comes back with everything', { refusals: ['offline'] }, async ({ hub, agent, page }) => {
   const ids = await agent.many(20, (i) => [`Kept ${i}`]);
   await until('all', () => page.ids(), (got) => got.length === 20);
   const wait = agent.get(ids[0], '?wait=20').catch(() => 'cut off');
@@ -199,9 +199,9 @@ test('a hub that is killed comes back with everything', { refusals: ['offline'],
   assert.equal((await until('the answer', () => agent.answer(ids[0]), (x) => x.status === 'answered')).value, 'abort');
 });
 
-test('two pages of one person agree', async ({ hub, agent, page }) => {
+test('two pages of one person agree', async ({ hub, agent, page, browser }) => {
   const { Page } = await import('./harness.mjs');
-  const other = await Page.fresh(hub);
+  const other = await Page.fresh(hub, browser);
   try {
     await other.signIn();
     const a = await agent.ask('Which page?');

@@ -13,7 +13,7 @@ const markup = `<script>window.hit=1</script><img src=x onerror="window.hit=2"><
 [https://bank.example](https://evil.example/) <https://p\u0430ypal.com/> [ok](https://example.org/a?b=c)
 `;
 
-test('markup in every field stays text', { timeout: 40_000 }, async ({ hub, agent, page, p }) => {
+test('markup in every field stays text', async ({ hub, agent, page, p }) => {
   const bad = '<img src=x onerror=window.hit=9><b>bold</b>&lt;';
   const ask = await agent.ask(`Title ${bad}`, { body: markup, tags: ['<i>tag</i>'], context: [
     { kind: 'text', text: markup }, { kind: 'data', data: { '<b>key</b>': bad, __proto__: 1, list: ['</script><script>window.hit=10</script>'] } },
@@ -24,7 +24,6 @@ test('markup in every field stays text', { timeout: 40_000 }, async ({ hub, agen
   for (const id of [ask, input, task]) {
     await page.row(id).waitFor();
     await page.open(id);
-    await p.waitForTimeout(100);
     const found = await p.evaluate(() => [...document.querySelectorAll('.row b, .row img, main script, main style, main iframe, main form, main img:not([src^="data:"]), main svg[onload], main meta, main base, main [style*=fixed], main [onerror]')].map((e) => e.outerHTML));
     assert.deepEqual(found, []);
     const hrefs = await p.evaluate(() => [...document.querySelectorAll('main a')].map((a) => a.getAttribute('href')));
@@ -74,7 +73,7 @@ test('links leave the page alone and open outside, the allowed ones', async ({ a
       a.click();
     }
   });
-  await p.waitForTimeout(100);
+  await page.settled();
   assert.equal(await p.evaluate(() => window.hit), undefined);
   assert.ok((await p.evaluate(() => location.href)).includes('#/needs/'));
   assert.equal((await p.evaluate(() => window.opened)).length, 5);
@@ -121,11 +120,10 @@ test('a body of 64 KiB opens quickly and scrolls', async ({ agent, page, p }) =>
   const big = paragraph.repeat(500).slice(0, 65_000);
   const id = await agent.ask('Big', { body: big, context: [{ kind: 'data', data: { deep: Array.from({ length: 300 }, (_, i) => ({ i, text: 'x'.repeat(50) })) } }] });
   await page.row(id).waitFor();
-  const began = Date.now();
-  await page.row(id).click();
-  await page.says('[data-decision]', /Ship to prod now/);
-  assert.ok(Date.now() - began < 1500, `it took ${Date.now() - began} ms`);
-  await p.waitForTimeout(100);
+  const before = await page.worked();
+  await page.open(id);
+  const took = await page.worked() - before;
+  assert.ok(took > 0 && took < 1500, `it took ${took} ms`);
   assert.ok(await p.evaluate(() => { const r = document.querySelector('[data-reading]'); r.scrollTop = 1e6; return r.scrollTop > 5000; }));
   const deep = '['.repeat(2000) + ']'.repeat(2000);
   const nest = await agent.ask('Nested', { body: `${'> '.repeat(500)}deep\n\n${'*'.repeat(5000)}\n\n${deep}\n\n${'[a]('.repeat(1000)}` });

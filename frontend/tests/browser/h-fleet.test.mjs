@@ -100,3 +100,16 @@ test('leaving the To field takes a whole name, and keeps a half one to be mended
   await page.says('dialog', /Choose who it is for/);
   assert.equal(await agent.drain().then((d) => d.includes('"title":"x"')), false);
 });
+
+test('an agent’s page says how much it asks, how fast it is answered, and how much more it may send', { settings: { 'rate_limit.requests_per_minute': 5 } }, async ({ hub, agent, page }) => {
+  const ids = [await agent.ask('One'), await agent.ask('Two'), await agent.ask('Three')];
+  await agent.notify('Told');
+  await agent.cancel(ids[1]);
+  await hub.call('POST', `/api/items/${ids[0]}/resolve`, { resolution: 'answered', value: 'ship' });
+  await page.at(`#/agents/${encodeURIComponent(agent.id)}`);
+  await page.says('main tbody tr', /hour\s+3\s+0\s+1\s+1\s+0\s+1\s+\d/);
+  await page.says('main tbody tr', /7 days\s+3\s+0\s+1\s+1\s+0\s+1/);
+  await page.says('main li', /Messages to you: 5 a minute, 1 is left now/);
+  await page.says('main li', /Messages to other agents: 5 a minute, all of them are left/);
+  await page.says('main li', /may be open at once: 1 is/);
+});

@@ -1,6 +1,7 @@
 // What a browser test is made of. Each gets a hub, an agent and a signed-in page of its own, and fails when the page logs an
 // error, breaks its content policy, or makes a call that the hub refuses without the test having said so.
 import assert from 'node:assert/strict';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { chromium } from 'playwright-core';
 import { Hub } from './hub.mjs';
 
@@ -11,7 +12,7 @@ const tests = [];
 /**
  * Registers a test. Options: settings (of the hub), viewport, scheme, motion, contrast, hash (where the page opens),
  * agent: false (a hub without any), page: false (the test opens its own), refusals (statuses that may be answered),
- * before ({hub, agent}) => what the test gets as `given`, timeout.
+ * before ({hub, agent}) => what the test gets as `given`, timeout, alone: true (it measures, or makes much work: nothing runs beside it).
  */
 export function test(name, options, body) {
   tests.push({ name, ...(body ? options : {}), body: body ?? options });
@@ -19,17 +20,16 @@ export function test(name, options, body) {
 
 export const take = () => tests.splice(0);
 
-let browser;
-export async function launch() {
-  browser = await chromium.launch({
+/** A browser of its own for each lane of tests: what pages share (the clipboard, for one) is never two tests'. */
+export function launch() {
+  return chromium.launch({
     executablePath: process.env.DESKBELL_CHROMIUM ?? '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync',
       '--disable-dev-shm-usage'],
   });
 }
-export const close = () => browser.close();
 
-/** Runs before the page's own scripts: notes what breaks the policy, and when each row was first there. */
+/** Runs before the page's own scripts: notes what breaks the policy, when each row was first there, and what is under way. */
 function watch() {
   window.brokenPolicy = [];
   document.addEventListener('securitypolicyviolation', (e) => window.brokenPolicy.push(`${e.violatedDirective} ${e.blockedURI}`));
@@ -38,21 +38,68 @@ function watch() {
     for (const row of document.querySelectorAll('.row[data-id]')) window.seenAt[row.dataset.id] ??= performance.timeOrigin + performance.now();
   };
   new MutationObserver(note).observe(document, { childList: true, subtree: true, attributes: true, attributeFilter: ['data-id'] });
+
+  // Under way are: calls until their answer was read, steps that were put off for a moment, and what moves for a moment.
+  const MOMENT_MS = 400;
+  const STUTTER_MS = 45; // a key that comes again sooner is taken for a stutter of the keyboard
+  const { fetch, setTimeout, clearTimeout } = window;
+  const begun = new Map();
+  let released = -STUTTER_MS;
+  let scrolled = false;
+  addEventListener('scroll', () => { scrolled = true; }, true);
+  addEventListener('keyup', () => { released = performance.now(); }, true);
+  const track = (what, promise) => {
+    const mark = {};
+    begun.set(mark, what);
+    const end = () => setTimeout(() => begun.delete(mark)); // once those who waited for it went on
+    promise.then(end, end);
+    return promise;
+  };
+  window.fetch = (...call) => track(`${call[1]?.method ?? 'GET'} ${call[0]}`, fetch(...call).then((response) => {
+    for (const part of ['text', 'json', 'blob']) {
+      const read = response[part].bind(response);
+      response[part] = () => track(`the answer to ${call[0]}`, read());
+    }
+    return response;
+  }));
+  window.setTimeout = (step, ms = 0, ...given) => {
+    if (ms > MOMENT_MS) return setTimeout(step, ms, ...given);
+    const id = setTimeout(() => { begun.delete(id); step(...given); }, ms);
+    begun.set(id, `a step after ${ms} ms`);
+    return id;
+  };
+  window.clearTimeout = (id) => { begun.delete(id); clearTimeout(id); };
+  window.underWay = () => [...begun.values(), ...(performance.now() < released + STUTTER_MS ? ['a key just released'] : []),
+    ...document.getAnimations().filter((a) => a.playState === 'running' && a.effect.getComputedTiming().endTime <= MOMENT_MS).map((a) => a.animationName ?? a.transitionProperty)];
+  let asked = 0;
+  let still = 0;
+  /** Called once a frame: whether nothing was under way for some frames in a row. */
+  window.atRest = (asking) => {
+    if (asking !== asked) still = 0;
+    asked = asking;
+    still = scrolled || window.underWay().length > 0 ? 0 : still + 1;
+    scrolled = false;
+    return still > 2;
+  };
 }
 
-/** What comes, or after three seconds something else. */
-const soon = (coming, instead) => Promise.race([coming, new Promise((then) => setTimeout(() => then(instead), 3000).unref())]);
+/** How long a test waits for what must come. Nothing is claimed by it: what has to be quick is measured. */
+const PATIENCE_MS = 15_000;
+let askings = 0;
+
+/** What comes, or, when it does not come in time, something else. */
+const soon = (coming, instead) => Promise.race([coming, new Promise((then) => setTimeout(() => then(instead), PATIENCE_MS).unref())]);
 
 export class Page {
   /** A page in a browser profile of its own, not yet anywhere. */
-  static async fresh(hub, { viewport = { width: 1280, height: 800 }, scheme = 'light', motion = 'no-preference', contrast = 'no-preference', scale = 1, refusals = [] } = {}) {
+  static async fresh(hub, browser, { viewport = { width: 1280, height: 800 }, scheme = 'light', motion = 'no-preference', contrast = 'no-preference', scale = 1, refusals = [] } = {}) {
     const page = new Page();
     page.hub = hub;
     page.refusals = refusals;
     page.problems = [];
     page.context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: motion, contrast, deviceScaleFactor: scale, permissions: ['clipboard-read', 'clipboard-write'] });
     const p = page.p = await page.context.newPage();
-    p.setDefaultTimeout(8000);
+    p.setDefaultTimeout(PATIENCE_MS);
     p.on('console', (m) => { if (['error', 'warning'].includes(m.type())) page.problems.push(`console: ${m.text()}`); });
     p.on('pageerror', (e) => page.problems.push(`error: ${e.stack ?? e}`));
     p.on('request', (r) => { if (!r.url().startsWith(hub.url) && !r.url().startsWith('data:') && !r.url().startsWith('about:')) page.problems.push(`left the hub: ${r.url()}`); });
@@ -74,7 +121,7 @@ export class Page {
   }
 
   live() {
-    return this.p.waitForSelector('nav button.live, main .column > footer', { timeout: 8000 });
+    return this.p.waitForSelector('nav button.live, [data-first-run]').then(() => this.settled());
   }
 
   /** What must not have happened. */
@@ -84,17 +131,54 @@ export class Page {
     return [...broken.map((b) => `policy: ${b}`), ...this.problems.filter((t) => !expected(t))];
   }
 
-  /** Presses keys one after the other, at a person's pace. */
-  async keys(...all) {
-    for (const key of all) {
-      await this.p.keyboard.press(key);
-      await this.p.waitForTimeout(60);
+  /** Waits until what was done has had its effect: no call is under way, no step put off, nothing moves. */
+  async settled() {
+    try {
+      await this.p.waitForFunction((asking) => window.atRest(asking), ++askings);
+    } catch (e) {
+      if (this.p.isClosed()) throw e;
+      assert.fail(`the page never came to rest; under way: ${(await this.p.evaluate(() => window.underWay())).join(', ')}`);
     }
+  }
+
+  /** Presses keys one after the other, as somebody does who looks at what each does; the two of a sequence at once. */
+  async keys(...all) {
+    for (const [i, key] of all.entries()) {
+      await this.p.keyboard.press(key);
+      if (key !== 'g' || i === all.length - 1) await this.settled();
+    }
+  }
+
+  /** Presses keys in the very moment in which an item comes up as the next one, sooner than any hand could. */
+  async keysWhenNext(id, ...all) {
+    await this.p.evaluate(([next, keys]) => {
+      const watch = new MutationObserver(() => {
+        if (document.querySelector('.row.selected')?.dataset.id !== next || !document.querySelector('[data-decision] li button')) return;
+        watch.disconnect();
+        for (const key of keys) {
+          const code = /\d/.test(key) ? `Digit${key}` : `Key${key.toUpperCase()}`;
+          for (const type of ['keydown', 'keyup']) window.dispatchEvent(new KeyboardEvent(type, { key, code, bubbles: true }));
+        }
+        window.pressedWhenNext = next;
+      });
+      watch.observe(document, { childList: true, subtree: true, attributes: true });
+    }, [id, all]);
+    return { pressed: () => this.p.waitForFunction((x) => window.pressedWhenNext === x, id).then(() => this.settled()) };
   }
 
   /** Waits out the moment in which a decision pressed right after the last one is refused. */
   armed() {
-    return this.p.waitForFunction(() => !document.querySelector('[data-decision] :is(.off, [data-settling])')).then(() => this.p.waitForTimeout(50));
+    return this.p.waitForFunction(() => !document.querySelector('[data-decision] :is(.off, [data-settling])')).then(() => this.settled());
+  }
+
+  /** How long the page has kept a processor busy so far, in ms: what it takes, whatever else the machine does meanwhile. */
+  async worked() {
+    if (!this.cdp) {
+      this.cdp = await this.context.newCDPSession(this.p);
+      await this.cdp.send('Performance.enable', { timeDomain: 'threadTicks' });
+    }
+    const { metrics } = await this.cdp.send('Performance.getMetrics');
+    return 1000 * metrics.find((m) => m.name === 'ThreadTime').value;
   }
 
   selected() {
@@ -116,7 +200,8 @@ export class Page {
   }
 
   async shown(id) {
-    await this.p.waitForFunction((x) => document.querySelector('.row.selected')?.dataset.id === x && document.querySelector('[data-decision]'), id);
+    // In a narrow window the list may be hidden, and its selected row not in the page: the address says what is open.
+    await this.p.waitForFunction((x) => decodeURIComponent(location.hash.split('/')[2] ?? '') === x && document.querySelector('[data-decision]'), id);
     await this.armed();
   }
 
@@ -130,15 +215,16 @@ export class Page {
     } catch {
       assert.fail(`${selector} never said ${pattern}; it says: ${(await this.p.locator(selector).allInnerTexts()).join(' | ')}`);
     }
+    await this.settled();
   }
 
-  title(pattern) {
-    return this.p.waitForFunction((t) => document.title === t, pattern);
+  title(text) {
+    return this.p.waitForFunction((t) => document.title === t, text).then(() => this.settled());
   }
 }
 
 /** Waits until a call of `get` satisfies `ok`, and returns what it gave. */
-export async function until(what, get, ok = Boolean, ms = 8000) {
+export async function until(what, get, ok = Boolean, ms = PATIENCE_MS) {
   const end = Date.now() + ms;
   for (;;) {
     const got = await get();
@@ -148,26 +234,30 @@ export async function until(what, get, ok = Boolean, ms = 8000) {
   }
 }
 
-export const figures = [];
-/** A number worth reading in the output. */
-export function figure(text) {
-  figures.push(text);
-  console.log(`     ${text}`);
+const said = new AsyncLocalStorage();
+/** A number worth reading in the output of the test. */
+export const figure = (text) => said.getStore().push(text);
+
+/** Runs one test in a browser; returns the figures it told. */
+export async function run(t, browser) {
+  const figures = [];
+  await said.run(figures, () => runIn(t, browser));
+  return figures;
 }
 
-export async function run(t) {
-  const limit = t.timeout ?? 30_000;
+async function runIn(t, browser) {
+  const limit = t.timeout ?? 60_000;
   const hub = await Hub.start({ settings: t.settings });
   let page;
   try {
     const agent = t.agent === false ? undefined : await hub.agent();
     const given = await t.before?.({ hub, agent });
-    page = await Page.fresh(hub, t);
+    page = await Page.fresh(hub, browser, t);
     const hash = typeof t.hash === 'function' ? t.hash(given) : t.hash;
     if (t.page !== false) await page.signIn(hash);
     let timer;
     await Promise.race([
-      t.body({ hub, agent, page, p: page.p, given }),
+      t.body({ hub, agent, page, p: page.p, given, browser }),
       new Promise((_, no) => { timer = setTimeout(() => no(new Error(`not done within ${limit} ms`)), limit); }),
     ]).finally(() => clearTimeout(timer));
     const complaints = await page.complaints();

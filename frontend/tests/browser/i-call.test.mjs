@@ -57,8 +57,7 @@ test('denying takes d twice, and what is written is what the agent reads', guard
   assert.equal(await shell(p).inputValue(), 'd');
   assert.equal(await state(g.hub, c.id), 'open');
   await shell(p).fill('Ask for a review first.');
-  await p.keyboard.press('Enter'); // a new line, and nothing else
-  await p.waitForTimeout(150);
+  await page.keys('Enter'); // a new line, and nothing else
   assert.equal(await state(g.hub, c.id), 'open');
   await p.keyboard.press('Control+Enter');
   const answer = await c.answer;
@@ -90,13 +89,11 @@ test('w edits a call: the change is looked at, then sent, and the receipt shows 
   await shell(p).press('Control+Enter');
   await page.says('[data-decision]', /Allow it with this change\?/);
   await page.keys('1', 'Enter'); // no number and no Enter sends while it is looked at
-  await p.waitForTimeout(150);
   assert.equal(await state(g.hub, c.id), 'open');
   await page.keys('Escape');
   await until('the editor', () => shell(p).inputValue(), (v) => v === 'npm publish --dry-run');
   await shell(p).press('Control+Enter');
   await page.says('[data-decision]', /Allow it with this change\?/);
-  await p.waitForTimeout(80);
   await p.keyboard.press('Control+Enter');
   const answer = await c.answer;
   assert.equal(answer.decision, 'modify');
@@ -124,20 +121,23 @@ test('the agent leaves: the block greys, nothing can be pressed, a late answer g
   await shell(p).fill('half a reas');
   c.leave();
   await page.says('[data-decision]', /The agent is no longer waiting/);
-  await page.says('[data-decision]', /half a reas/);
+  assert.equal(await p.inputValue('[data-kept]'), 'Comment: half a reas');
+  await page.keys('o', 'n', 'e', '1'); // the rest of it is no command
+  assert.equal(await p.evaluate(() => document.activeElement.hasAttribute('data-kept')), true);
+  assert.equal(await p.locator('dialog[open], .toast').count(), 0);
   assert.equal(await p.locator('[data-decision] [inert] button').count(), 3);
   await p.evaluate(() => document.activeElement.blur());
   await page.keys('1', 'a', 'd');
   await p.locator('[data-decision] [inert]').click({ force: true });
-  await p.waitForTimeout(150);
+  await page.settled();
   assert.equal(await state(hub, c.id), 'cancelled');
   const late = await fetch(`${hub.url}/api/items/${c.id}/resolve`, { method: 'POST', headers: { Authorization: `Bearer ${hub.operatorToken}`, 'Content-Type': 'application/json' }, body: JSON.stringify({ resolution: 'answered', value: 'allow' }) });
   assert.equal(late.status, 409);
   await page.at(`#/done/${c.id}`);
-  await page.says('[data-decision]', /Withdrawn\.\s+The agent left before anybody answered/);
+  await page.says('[data-decision]', /Withdrawn\.\s+The agent is no longer waiting/);
 });
 
-test('nobody answers: the hub says no in time, and so does the receipt', { before: ({ hub }) => Guarded.start(hub, { platform: 'nat' }), timeout: 40_000 }, async ({ page, given: g }) => {
+test('nobody answers: the hub says no in time, and so does the receipt', { before: ({ hub }) => Guarded.start(hub, { platform: 'nat' }), alone: true }, async ({ page, given: g }) => {
   const c = await g.call('Bash', { command: 'ls' });
   await page.row(c.id).waitFor();
   await page.open(c.id);
@@ -150,10 +150,10 @@ test('a second press meant for the last call does not allow the next', guarded, 
   const b = await g.call('Bash', { command: 'rm -rf /' });
   await page.row(b.id).waitFor();
   await page.open(a.id);
-  await p.keyboard.press('1');
+  const next = await page.keysWhenNext(b.id, '1');
   await p.keyboard.press('1');
   assert.equal((await a.answer).decision, 'allow');
-  await p.waitForTimeout(400);
+  await next.pressed();
   assert.equal(await state(hub, b.id), 'open');
 });
 
@@ -244,7 +244,6 @@ for (const [width, height] of [[900, 600], [720, 450], [450, 300]]) {
       seen.risks ||= now.risks;
       seen.command ||= now.command;
       await page.keys('1');
-      await p.waitForTimeout(150);
       if (await state(hub, c.id) !== 'open') break;
     }
     assert.equal(await state(hub, c.id), 'answered');

@@ -68,7 +68,7 @@ test('what is urgent is seen: at the top it comes in, further down it is announc
   const top = () => p.evaluate(() => document.querySelector('[data-list]').scrollTop);
   const first = await agent.ask('Now!', { priority: 'urgent' });
   await page.row(first).waitFor();
-  await p.waitForTimeout(150);
+  await page.settled();
   assert.equal(await top(), 0);
   assert.ok(await page.row(first).isVisible());
   assert.equal(await page.selected(), ids[0]);
@@ -78,19 +78,21 @@ test('what is urgent is seen: at the top it comes in, further down it is announc
   await page.says('.above', /2 urgent above/);
   await p.click('.above button');
   await until('the top', top, (t) => t === 0);
-  assert.equal(await p.locator('.above').count(), 0);
+  await until('the words to go', () => p.locator('.above').count(), (n) => n === 0);
 });
 
 test('compact rows show their priority', async ({ agent, page, p }) => {
   await p.evaluate(() => { document.documentElement.dataset.density = 'compact'; });
   const id = await agent.ask('Now!', { priority: 'urgent' });
   await page.row(id).waitFor();
+  await page.settled();
   assert.ok(await p.evaluate(() => document.querySelector('.row .bar').getBoundingClientRect().height) > 20);
 });
 
 test('a page begins at its top, and the fleet is where it was left', { viewport: small, before: async ({ hub }) => { for (let i = 0; i < 40; i++) await hub.agent(`many/a${String(i).padStart(2, '0')}`); } }, async ({ page, p }) => {
   await page.keys('g', 'f');
   await p.locator('[data-stop="many/a30"]').scrollIntoViewIfNeeded();
+  await page.settled();
   const top = () => p.evaluate(() => document.querySelector('main.page').scrollTop);
   const was = await top();
   assert.ok(was > 300);
@@ -127,7 +129,7 @@ test('several of a few are ticked in a form', { refusals: [422] }, async ({ agen
 });
 
 test('an ask that expired without a default reads as a sentence', async ({ agent, page }) => {
-  const id = await agent.ask('Gone?', { expires_at: new Date(Date.now() + 1500).toISOString() });
+  const id = await agent.ask('Gone?', { expires_at: new Date(Date.now() + 5000).toISOString() });
   await page.row(id).waitFor();
   await page.open(id);
   await page.says('[data-decision]', /Expired at \d\d:\d\d: nobody answered/);
@@ -189,6 +191,7 @@ test('text is laid out as it was written: tables, tasks, directions, code', { vi
   await page.row(id).waitFor();
   await page.open(id);
   await p.waitForSelector('.prose table[tabindex="0"]');
+  await page.settled();
   const css = (at, name) => p.evaluate(([s, n]) => getComputedStyle(document.querySelector(s))[n], [at, name]);
   assert.ok(await p.evaluate(() => document.querySelector('.prose td').getBoundingClientRect().height < 34), 'a word is broken');
   assert.match(await css('.prose td:nth-child(2)', 'textAlign'), /right$/);
@@ -201,7 +204,7 @@ test('text is laid out as it was written: tables, tasks, directions, code', { vi
   assert.equal(await p.locator('.prose pre').count(), 3);
   assert.equal(await p.getByRole('button', { name: 'Copy the code' }).count(), 2, 'what holds a hidden character must not be copied');
   await p.getByRole('button', { name: 'Copy the code' }).last().click();
-  assert.equal(await p.evaluate(() => navigator.clipboard.readText()), 'make all');
+  await until('the code on the clipboard', () => p.evaluate(() => navigator.clipboard.readText()), (text) => text === 'make all');
 });
 
 test('a title in Hebrew begins at the right', async ({ agent, page, p }) => {
@@ -226,10 +229,12 @@ test('to leave unanswered is told from saying no', async ({ agent, page }) => {
 test('the names that are offered lie over the form and push nothing', async ({ page, p }) => {
   await page.keys('n');
   await p.waitForSelector('dialog [role="listbox"]');
+  await page.settled();
   const title = () => p.evaluate(() => document.querySelector('dialog [data-title]').getBoundingClientRect().top);
   const open = await title();
   await page.keys('Enter');
   await p.waitForFunction(() => document.querySelector('dialog [role="listbox"]') === null);
+  await page.settled();
   assert.ok(await title() - open < 60 && await title() >= open, `${open} → ${await title()}`);
 });
 
@@ -243,6 +248,7 @@ test('what never arrived is written again', async ({ hub, agent, page, p }) => {
   await page.says('main', /Bounced, never delivered/);
   assert.ok(await p.evaluate(() => { const t = document.querySelector('.directive .title'); return t.clientHeight > 25 && t.scrollWidth <= t.clientWidth; }), 'the title is cut');
   await p.click('text=Write it again…');
+  await page.settled();
   assert.equal(await p.inputValue('dialog [data-title]'), title);
   assert.equal(await p.inputValue('dialog textarea'), 'It is **red**.');
   assert.equal(await p.inputValue('dialog [role="combobox"]'), agent.id);
@@ -268,11 +274,11 @@ test('a toast covers nothing, and ends with the view', { viewport: small }, asyn
   await page.keys('End');
   await until('the last', () => page.selected(), (s) => s === ids[13]);
   await p.waitForSelector('[data-decision]');
+  await page.settled();
   const decision = () => p.evaluate(() => document.querySelector('[data-decision]').getBoundingClientRect().top);
   const before = await decision();
   await page.keys('e');
   await page.says('.toast', /still open/);
-  await p.waitForTimeout(150);
   const over = await p.evaluate(() => {
     const t = document.querySelector('.toast').getBoundingClientRect();
     return ['.row.selected', '[data-decision]', '[data-search]', 'nav button'].filter((s) => [...document.querySelectorAll(s)].some((e) => {
@@ -345,6 +351,7 @@ test('a form counts what is wrong below, and marks the wrong field that has the 
   await page.open(id);
   await p.click('text=Send the answer');
   await page.says('[data-decision]', /1 more needs you/);
+  await until('the first wrong field to have the focus', () => p.evaluate(() => document.activeElement.id), (at) => at === `${id}-f0`);
   const [outline, bad] = await p.evaluate(() => { const probe = document.createElement('p'); probe.style.color = 'var(--bad)'; document.body.append(probe); const c = getComputedStyle(probe).color; probe.remove(); return [getComputedStyle(document.activeElement).outlineColor, c]; });
   assert.equal(outline, bad);
   await p.getByRole('button', { name: 'Pick a date' }).scrollIntoViewIfNeeded();
@@ -387,7 +394,7 @@ test('an editor that is closed gives the focus back to where it came from', asyn
 test('the focus never falls out of the page', async ({ agent, page, p }) => {
   const id = await agent.ask('Here?');
   await page.row(id).waitFor();
-  const kept = async (what) => { await p.waitForTimeout(120); assert.notEqual(await focus(p), 'BODY', what); };
+  const kept = async (what) => { await page.settled(); assert.notEqual(await focus(p), 'BODY', what); };
   await page.keys('/');
   await p.keyboard.type('here');
   await page.keys('Escape', 'Escape');
@@ -404,9 +411,24 @@ test('the focus never falls out of the page', async ({ agent, page, p }) => {
   await kept('back from it');
 });
 
+test('what is read keeps its focus and its selection while the item is told anew', async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('Told anew?', { body: 'See [the notes](https://example.org/), and these words.' });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await p.focus('.prose a');
+  await p.evaluate(() => getSelection().selectAllChildren(document.querySelector('.prose p')));
+  await until('it to be read', async () => (await hub.call('GET', `/api/items/${id}`)).unread, (unread) => !unread);
+  await hub.call('POST', `/api/items/${id}/marks`, { starred: true });
+  await p.waitForSelector('[data-item-pane] [aria-label="Remove the star"]');
+  await page.settled();
+  assert.deepEqual(await p.evaluate(() => [document.activeElement.innerText, getSelection().toString()]), ['the notes', 'See the notes example.org, and these words.']);
+});
+
 test('the focus stays in the page through the first run', { agent: false, hash: '' }, async ({ page, p }) => {
   await page.says('h1', /Agents ring/);
-  const kept = async (what) => { await p.waitForTimeout(150); assert.notEqual(await focus(p), 'BODY', what); };
+  const kept = async (what) => { await page.settled(); assert.notEqual(await focus(p), 'BODY', what); };
+  await kept('the page as it came');
+  await p.getByLabel('Name of the agent').focus();
   await p.keyboard.type('me/mine');
   await page.keys('Enter');
   await page.says('main', /Credentials/);
@@ -465,9 +487,10 @@ test('a withdrawal is said once', async ({ agent, page }) => {
   assert.equal((await page.decision().innerText()).match(/Withdrawn/g).length, 1);
 });
 
-test('signing in fits a very small window', { page: false, refusals: [401] }, async ({ hub, p }) => {
+test('signing in fits a very small window', { page: false, refusals: [401] }, async ({ hub, page, p }) => {
   await p.setViewportSize({ width: 450, height: 300 });
   await p.goto(`${hub.url}/`);
   await p.waitForSelector('h1');
+  await page.settled();
   assert.ok(await p.evaluate(() => { const m = document.querySelector('main'); m.scrollTop = 0; return document.querySelector('main svg').getBoundingClientRect().top >= 0; }));
 });

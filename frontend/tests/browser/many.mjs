@@ -39,8 +39,7 @@ export async function manyItems({ agent, page, p, many, rounds }) {
   assert.ok(await p.locator('.row[data-id]').count() < 60, 'too many rows are in the page');
   await p.evaluate(timeKeys);
   for (let i = 0; i < rounds; i++) {
-    await p.keyboard.press('j');
-    await p.waitForTimeout(100);
+    await page.keys('j');
   }
   const took = await p.evaluate(() => window.took);
   assert.ok(took.length >= rounds * 0.9, `only ${took.length} of ${rounds} keys were timed`);
@@ -51,7 +50,7 @@ export async function manyItems({ agent, page, p, many, rounds }) {
     const id = await agent.ask(`Now ${i}`, { priority: 'urgent' });
     const at = await p.evaluate(() => { document.querySelector('[data-list]').scrollTop = 0; }).then(() => p.waitForFunction((x) => window.seenAt[x], id)).then((h) => h.jsonValue());
     late.push(Math.max(0, at - agent.acceptedAt));
-    await p.waitForTimeout(150);
+    await page.settled();
   }
   const arrival = say(`new item, 202 → row in the page, ${many} items`, late);
   const total = many + late.length;
@@ -62,7 +61,7 @@ export async function manyItems({ agent, page, p, many, rounds }) {
   await p.waitForFunction((n) => document.querySelector(`.row[aria-posinset="${n}"]`), total, { timeout: 30_000 });
   figure(`scrolled to the end of ${total}: ${Date.now() - from} ms`);
   await p.evaluate(() => { document.querySelector('[data-list]').scrollTop -= 3000; });
-  await p.waitForTimeout(300);
+  await page.settled();
   const place = () => p.evaluate(() => {
     const top = document.querySelector('[data-list]').getBoundingClientRect().top;
     window.mark ??= [...document.querySelectorAll('.row[data-id]')].filter((r) => r.getBoundingClientRect().top >= top).sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)[0].dataset.id;
@@ -70,7 +69,8 @@ export async function manyItems({ agent, page, p, many, rounds }) {
   });
   const before = await place();
   await agent.ask('At the top', { priority: 'urgent' });
-  await p.waitForTimeout(4500); // deep lists are put in order at leisure
+  await until('the list to be put in order, at leisure', () => p.locator(`.row[aria-setsize="${total + 1}"]`).count(), (n) => n > 0);
+  await page.settled();
   assert.deepEqual(await place(), before, 'an arrival moved the rows');
   await page.keys('End');
   await until('the last item', () => p.evaluate(() => document.querySelector('.row.selected')?.ariaPosInSet), (n) => Number(n) > many);
