@@ -37,11 +37,17 @@ export function levelsOf(info: Pick<PiInfo, 'levels' | 'reasoning' | 'thinking'>
 /** A model by its whole name, as pi's --model takes it. */
 export const modelName = (m: Pick<PiModel, 'provider' | 'id'>): string => `${m.provider}/${m.id}`;
 
+/** The commands of pi's own terminal that are understood here. */
+const ownCommands = {
+  compact: 'Shorten what the model remembers', model: 'Choose the model', thinking: 'Choose how much it thinks', fork: 'Begin again at one of your prompts', new: 'Begin a new session',
+  clone: 'Go on in a copy of this session', name: 'Name this session', export: 'Save it as HTML',
+};
+
 /** The commands that fit what is typed, the ones that begin with it first; none once there is a space. */
 export function completions(typed: string, commands: PiInfo['commands']): PiInfo['commands'] {
   const name = /^\/(\S*)$/.exec(typed)?.[1]?.toLowerCase();
   if (name === undefined) return [];
-  const own = ['compact', 'model', 'name', 'new', 'thinking', 'export', 'fork', 'clone'].map((n) => ({ name: n, description: [], source: 'pi' }));
+  const own = Object.entries(ownCommands).map(([n, about]) => ({ name: n, description: [{ t: about }], source: 'pi' }));
   const all = [...commands, ...own.filter((o) => !commands.some((c) => c.name === o.name))];
   const fits = all.filter((c) => c.name.toLowerCase().includes(name));
   return fits.sort((a, b) => Number(b.name.toLowerCase().startsWith(name)) - Number(a.name.toLowerCase().startsWith(name))).slice(0, 8);

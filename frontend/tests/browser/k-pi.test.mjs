@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { assert, test, until } from './harness.mjs';
+import { assert, figure, test, until } from './harness.mjs';
 
 const withPi = { before: async ({ hub }) => ({ id: (await hub.call('POST', '/api/pi', { folder: hub.data })).id }) };
 const tell = (hub, id, text) => hub.call('POST', `/api/pi/${id}/commands`, { text });
@@ -197,5 +197,5 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   });
   assert.ok(slow.rows <= 1000, `${slow.rows} rows in the page`);
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
-  console.log(`       frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
+  figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
