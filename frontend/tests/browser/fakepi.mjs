@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // A pi that does what it is told: "ASK {request}" asks, "SHOW {request}" shows something, "RUN text" runs a tool that says the
-// text, "MANY n" answers n times; what comes while it works waits until it is stopped; anything else is answered. It keeps
+// text, "MANY n" answers n times, "STREAM n" with n pieces, a thousand a second; what comes while it works waits until it is stopped; anything else is answered. It keeps
 // what it is told in no file, but can be forked; "--session" takes up a session of its own making.
 import { createInterface } from 'node:readline';
 
@@ -34,6 +34,17 @@ function tool(args, result, details, isError = false) {
   if (result !== undefined) say({ type: 'tool_execution_end', toolCallId: id, toolName: 'bash', result: { content: text(result), details }, isError, durationMs: 1234 });
   return id;
 }
+function stream(n) {
+  let i = 0;
+  say({ type: 'message_start', message: { role: 'assistant', content: [] } });
+  const timer = setInterval(() => {
+    for (const end = Math.min(n, i + 10); i < end; i++) say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: `word${i} ` } });
+    if (i < n) return;
+    clearInterval(timer);
+    say({ type: 'message_end', message: { role: 'assistant', content: text(`${Array.from({ length: n }, (_, k) => `word${k}`).join(' ')} END`), stopReason: 'stop' } });
+    settle();
+  }, 10);
+}
 function prompt(words) {
   busy = true;
   prompts.push(words);
@@ -51,6 +62,8 @@ function prompt(words) {
     return;
   }
   for (let i = 0; i < many; i++) message('assistant', text(`answer ${i}`), { usage: undefined });
+  const pieces = Number(/^STREAM (\d+)$/.exec(words)?.[1] ?? 0);
+  if (pieces) return stream(pieces);
   if (words === 'SLOW') return; // until it is stopped
   if (run) tool({ command: 'echo' }, run, { diff: '@@ -1 +1 @@\n-one\n+two' });
   message('assistant', [{ type: 'thinking', thinking: 'Let me **think**.' }, { type: 'text', text: `You said: **${words}** <img src=x onerror=alert(1)>` }]);

@@ -176,6 +176,29 @@ test('a session that pi itself keeps is taken up, and pictures go with a prompt'
   await until('the picture is gone', async () => !(await p.innerText('form')).includes('dot.png'));
 });
 
+test('an answer of a thousand pieces a second grows in its place', { ...withPi, timeout: 60_000 }, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /idle/);
+  await tell(hub, given.id, 'STREAM 3000');
+  await page.says('[role=log] .assistant', /word0 /);
+  await p.evaluate(() => { // it is the same element to its end, and never says less than it did
+    const row = document.querySelector('[role=log] .assistant');
+    window.watched = { row, most: 0, less: 0, times: 0 };
+    new MutationObserver(() => {
+      const n = row.querySelector('.body').textContent.length;
+      if (n < window.watched.most) window.watched.less++;
+      window.watched.most = n;
+      window.watched.times++;
+    }).observe(row, { childList: true, subtree: true, characterData: true });
+  });
+  await until('the end', async () => (await p.innerText('[role=log] .assistant')).includes('END'), (v) => v, 30_000);
+  const { same, less, times } = await p.evaluate(() => ({ same: document.querySelector('[role=log] .assistant') === window.watched.row, less: window.watched.less, times: window.watched.times }));
+  assert.ok(same);
+  assert.equal(less, 0);
+  assert.ok(times > 2, `it grew ${times} times`);
+  await until('the end is in view', () => p.evaluate(() => { const log = document.querySelector('[role=log]'); return log.scrollTop + log.clientHeight >= log.scrollHeight - 24; }));
+});
+
 test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 120_000 }, async ({ hub, page, p, given }) => {
   await tell(hub, given.id, 'MANY 10000');
   await until('all of them', async () => (await hub.call('GET', `/api/pi/${given.id}`)).session.rows >= 10_000, (v) => v, 60_000);
