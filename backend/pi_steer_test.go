@@ -60,6 +60,9 @@ func TestPiForks(t *testing.T) {
 			if now := h.operator().call("GET", "/api/pi/"+then, nil).want(http.StatusOK); now.get("info", "prefill") != "one" {
 				t.Errorf("%s", now.body)
 			}
+			if was := h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK); was.get("session", "then") != then {
+				t.Errorf("it does not lead on: %s", was.body)
+			}
 			if left := h.operator().call("GET", "/api/pi/"+then+"/forks", nil).want(http.StatusOK); left.get("forks", "0", "entry") != "e1" {
 				t.Errorf("%s", left.body)
 			}

@@ -36,6 +36,7 @@ type live struct {
 	s       *pirpc.Session
 	cur     *epoch
 	saves   []*epoch // replaced ones that are still to be written down
+	past    []string // the keys of the sessions that were here before
 	asks    map[string]*waiting
 	waits   map[string]chan pirpc.Result
 	folder  string // where it works
@@ -199,6 +200,9 @@ func (l *live) apply(fx pirpc.Effects) {
 func (l *live) replace() {
 	l.cur.over = true
 	l.cur.cancel()
+	if l.cur.key != "" {
+		l.past = append(l.past, l.cur.key)
+	}
 	l.saves = append(l.saves, l.cur)
 	l.cur = newEpoch(l.ctx, l.b.Now())
 	l.s.Restart(0)

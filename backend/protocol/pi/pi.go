@@ -10,7 +10,9 @@ package pi
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -132,6 +134,22 @@ func (b *Binding) Live(key string) (Live, bool) {
 		}
 	}
 	return v, true
+}
+
+// Then is the session that runs now in the process in which that one did; "" for none.
+func (b *Binding) Then(key string) string {
+	b.mu.Lock()
+	all := slices.Collect(maps.Values(b.byKey))
+	b.mu.Unlock()
+	for _, l := range all {
+		l.mu.Lock()
+		then, was := l.cur.key, slices.Contains(l.past, key)
+		l.mu.Unlock()
+		if was && then != key {
+			return then
+		}
+	}
+	return ""
 }
 
 // Send tells a session something and returns its answer, and the id of the session that is there then: another one when

@@ -6,6 +6,8 @@ export type PiState = 'starting' | 'idle' | 'running' | 'retrying' | 'compacting
 export interface PiSession {
   id: string; agent: string; title: Text; folder: Text; state: PiState; waiting: number; model: Text;
   origin: 'hub' | 'relay'; args: string[]; opened_at: number; last_seen: number; ended_at?: number; ended?: Text; rows: number; resumable: boolean;
+  /** The session that took its place, while that runs. */
+  then?: string;
 }
 
 export interface PiUsage { input: number; output: number; cache_read: number; cache_write: number; total: number; cost: number }

@@ -118,6 +118,9 @@ test('a session is forked at a prompt, by its button and by key, and followed', 
   await until('the prompt', async () => (await p.inputValue('textarea')) === 'first words');
   await page.at(`#/pi/${given.id}`);
   await page.says('header', /another session took its place/);
+  await p.click('text=Go to it');
+  await until('the last one', () => p.evaluate((id) => location.hash === `#/pi/${id}ff`, given.id));
+  await page.at(`#/pi/${given.id}`);
   await p.click('text=Take it up again');
   await page.says('header', /idle/);
   await page.says('[role=log]', /You said: third words/);
