@@ -54,6 +54,17 @@ test('a question leads from the transcript to the inbox and back, with its call'
   await page.says('header', /idle/);
 });
 
+test('a question that pi did not wait for says so', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'ASK {"method":"confirm","title":"Quick?","message":"x","timeout":1500}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await until('its end', async () => (await hub.call('GET', `/v1/messages/${m.id}`)).status, (s) => s === 'expired');
+  await page.keys('g', 'd');
+  await page.open(m.id);
+  await page.says('[data-item-pane]', /pi went on without you, which counts as no/);
+  await p.click('[data-item-pane] >> text=All its steps');
+  await page.says('[role=log]', /"cancelled":true/);
+});
+
 test('what a tool says is shown as a terminal would, and obeys nothing', withPi, async ({ hub, page, p, given }) => {
   await tell(hub, given.id, 'RUN \u001b[31mred\u001b[0m <b>bold?</b> \u001b]8;;http://evil.example\u0007link\u001b]8;;\u0007 \u202eesrever');
   await page.at(`#/pi/${given.id}`);
