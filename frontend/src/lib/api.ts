@@ -3,6 +3,7 @@
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
 import type { PiAnswer, PiAsk, PiFile, PiFork, PiInfo, PiModel, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
+import type { Conversation, Grant, Network } from './talktypes';
 import type {
   AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
@@ -128,6 +129,10 @@ const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
 const rule = (id: string): string => `/api/rules/${encodeURIComponent(id)}`;
 const pi = (id: string): string => `/api/pi/${encodeURIComponent(id)}`;
+/** What the person says: to all or to few, in answer to a turn, in a thread or in a new one below that turn. */
+export interface Saying { text: string; only?: string[]; in_reply_to?: string; thread?: string; new_thread?: boolean }
+
+const talk = (id: string): string => `/api/conversations/${encodeURIComponent(id)}`;
 /** A guarded session's path, from its key: protocol/id. */
 const guarded = (key: string): string => {
   const slash = key.indexOf('/');
@@ -182,6 +187,14 @@ export const api = {
   tellPi: (id: string, body: PiTold) => call<PiAnswer>('POST', `${pi(id)}/commands`, body),
   stopPi: (id: string) => call<void>('POST', `${pi(id)}/stop`),
   endPi: (id: string) => call<void>('POST', `${pi(id)}/end`),
+  conversations: () => call<{ conversations: Conversation[] }>('GET', '/api/conversations'),
+  conversation: (id: string) => call<Conversation>('GET', talk(id)),
+  beginTalk: (body: { subject: string; with: string[]; text?: string }) => call<Conversation>('POST', '/api/conversations', body),
+  say: (id: string, body: Saying) => call<Conversation>('POST', `${talk(id)}/turns`, body),
+  actOn: (id: string, act: string) => call<Conversation>('POST', `${talk(id)}/act`, { act }),
+  grants: () => call<{ grants: Grant[] }>('GET', '/api/grants'),
+  revokeGrant: (id: string) => call<undefined>('DELETE', `/api/grants/${encodeURIComponent(id)}`),
+  network: () => call<Network>('GET', '/api/network'),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

@@ -4,8 +4,8 @@ export type CommandId =
   | 'next' | 'prev' | 'open' | 'back' | 'first' | 'last'
   | 'choose' | 'allow' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
-  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-settings'
-  | 'message' | 'new-rule' | 'rule-up' | 'rule-down'
+  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-conversations' | 'go-settings'
+  | 'message' | 'new-talk' | 'new-rule' | 'rule-up' | 'rule-down'
   | 'pi-write' | 'pi-model' | 'pi-thinking' | 'pi-fork' | 'pi-stop'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
@@ -35,6 +35,7 @@ export const commands: readonly Command[] = [
   { id: 'back', group: 'Move', label: 'Back, close, cancel', keys: ['Escape'], whileTyping: true },
   { id: 'search', group: 'Move', label: 'Search', keys: ['/'] },
   { id: 'message', group: 'Move', label: 'New message to an agent', keys: ['n'] },
+  { id: 'new-talk', group: 'Move', label: 'New conversation, among the conversations', keys: ['b'] },
 
   { id: 'choose', group: 'Decide', label: 'Answer with that choice, tick that step', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
   { id: 'allow', group: 'Decide', label: 'Allow a call: once, for the session, or always', keys: ['a'] },
@@ -71,6 +72,7 @@ export const commands: readonly Command[] = [
   { id: 'go-guardian', group: 'Go to', label: 'Guardian: sessions of guarded agents', keys: ['g g'] },
   { id: 'go-pi', group: 'Go to', label: 'Sessions of pi', keys: ['g p'] },
   { id: 'go-rules', group: 'Go to', label: 'Rules', keys: ['g r'] },
+  { id: 'go-conversations', group: 'Go to', label: 'Conversations of agents', keys: ['g v'] },
   { id: 'go-settings', group: 'Go to', label: 'Settings', keys: ['g s'] },
 
   { id: 'palette', group: 'Window', label: 'Command palette', keys: ['Mod+k'], whileTyping: true, overDialogs: true, noPalette: true },

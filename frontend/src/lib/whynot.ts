@@ -21,6 +21,8 @@ export interface Scene {
   byKey: boolean;
   /** The view is one where rules are meant. */
   rules: boolean;
+  /** The view is one where conversations begin. */
+  talks: boolean;
   /** A rule has the focus. */
   rule: boolean;
   /** What the session of pi that is open can be told now; null: none is open. */
@@ -45,6 +47,7 @@ export function whyNot(id: CommandId, s: Scene): string | null {
       return s.row.state === 'open' ? (s.row.ask === 'call' ? 'It is still open: answer it first.' : 'It is still open: answer it, or snooze it with z.') : null;
     case 'mark-all-read': return s.box && s.unread ? null : '';
     case 'new-rule': return s.byKey && !s.rules ? 'Rules are made under Guardian and Rules: g r.' : null;
+    case 'new-talk': return s.byKey && !s.talks ? 'Conversations begin under Conversations: g v.' : null;
     case 'rule-up': case 'rule-down': return s.rule ? null : s.rules ? 'Select a rule first: j.' : '';
     case 'pi-write': case 'pi-model': case 'pi-thinking': case 'pi-fork': case 'pi-stop': return whyNotPi(id, s.pi);
     case 'star': case 'unread': return s.selected ? null : nothing(s);
