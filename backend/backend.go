@@ -160,9 +160,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	h.acp = h.newACP(set)
-	if h.pi, err = h.newPi(); err != nil {
-		return err
-	}
+	h.pi = h.newPi()
 	isOperator := func(given string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
 	if h.mapv1, err = h.newMAP(ctx, set, isOperator); err != nil {
 		return err

@@ -22,7 +22,7 @@ var mayImport = map[string][]string{
 	"backend/secrets":    {},
 	"backend/socket":     {},
 	"backend/pirpc":      {},
-	"backend/piproc":     {"backend/pirpc"},
+	"backend/piproc":     {"backend/pirpc", "backend/supervise"},
 	"backend/transcript": {},
 	"backend/mapnet":     {},
 	"backend/workspace":  {},

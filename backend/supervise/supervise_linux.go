@@ -12,7 +12,8 @@ import (
 // executable is this program even after its file was replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// dieWithParent asks the command to end when its supervisor is killed: one that does so in good order ends its children too.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }
 
 // adoptOrphans makes every process below this one its child when its parent goes, also one that left the group.
 func adoptOrphans() {
@@ -20,12 +21,12 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // without it the group is ended still
 }
 
-// sweep kills what is below this process until nothing is.
-func sweep() {
+// sweep kills what is below this process until nothing is, and says whether that was reached.
+func sweep() bool {
 	for range 200 {
 		left := children()
 		if len(left) == 0 {
-			return
+			return true
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -38,6 +39,7 @@ func sweep() {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+	return false
 }
 
 // children are the processes whose parent is this one, on whichever thread it started or adopted them.

@@ -1,6 +1,7 @@
 // What each command does. Every one acts on the selected id, or on nothing.
 import { flushSync } from 'svelte';
 import { optionName } from './apart';
+import { piOpen } from './piopen.svelte';
 import { api, quit, Refused, type Marks } from './api';
 import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
@@ -425,6 +426,7 @@ export function cannot(id: CommandId, byKey = false): string | null {
   const scene: Scene = {
     box, selected, detail, rows: inbox.rows.length, unread: inbox.rows.some((r) => r.unread), row: selected ? (detail ?? inbox.selected) : null,
     byKey, rules: ui.view === 'rules' || ui.view === 'guardian', talks: ui.view === 'conversations' && ui.talk === null, rule: focusedRule() !== undefined,
+    pi: ui.view === 'pi' && ui.pi !== null ? piOpen.can : null,
     shown: document.querySelector('[data-item-pane]')?.checkVisibility() === true, held: decisions.held.length > 0 || reader.detail?.held_decision !== undefined,
   };
   return whyNot(id, scene);
@@ -478,6 +480,11 @@ export function run(id: CommandId, key = ''): void {
     case 'new-rule':
       if (ui.view !== 'rules') go('rules');
       return rules.open({ kind: 'new' });
+    case 'pi-write': return piOpen.focus('[data-pi-write]');
+    case 'pi-model': return piOpen.focus('[data-pi-model]');
+    case 'pi-thinking': return piOpen.focus('[data-pi-thinking]');
+    case 'pi-fork': ui.overlay = 'pi-fork'; return;
+    case 'pi-stop': void piOpen.stop(); return;
     case 'rule-up': case 'rule-down': {
       const rule = focusedRule();
       if (rule) void rules.move(rule, id === 'rule-up' ? -1 : 1);

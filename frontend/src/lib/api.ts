@@ -2,7 +2,7 @@
 // Both fetch the same paths; live events and opening a link differ.
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
-import type { PiAnswer, PiAsk, PiFile, PiInfo, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
+import type { PiAnswer, PiAsk, PiFile, PiFork, PiInfo, PiModel, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
 import type { Conversation, Grant, Network } from './talktypes';
 import type {
   AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
@@ -181,6 +181,8 @@ export const api = {
   piSession: (id: string) => call<{ session: PiSession; info: PiInfo; asks: PiAsk[]; quiet_ms: number }>('GET', pi(id)),
   piRows: (id: string, q: PiRowQuery) => call<{ rows: PiRow[]; rev: number }>('GET', `${pi(id)}/rows${query(q)}`),
   piFiles: (folder: string, signal?: AbortSignal) => call<{ files: PiFile[] }>('GET', `/api/pi-files${query({ folder })}`, undefined, signal),
+  piModels: () => call<{ models: PiModel[] }>('GET', '/api/pi-models'),
+  piForks: (id: string) => call<{ forks: PiFork[] }>('GET', `${pi(id)}/forks`),
   startPi: (body: PiStart) => call<{ id: string }>('POST', '/api/pi', body),
   tellPi: (id: string, body: PiTold) => call<PiAnswer>('POST', `${pi(id)}/commands`, body),
   stopPi: (id: string) => call<void>('POST', `${pi(id)}/stop`),

@@ -6,10 +6,11 @@ export type CommandId =
   | 'star' | 'snooze' | 'archive' | 'unread'
   | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-conversations' | 'go-settings'
   | 'message' | 'new-talk' | 'new-rule' | 'rule-up' | 'rule-down'
+  | 'pi-write' | 'pi-model' | 'pi-thinking' | 'pi-fork' | 'pi-stop'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
-export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Go to' | 'Window';
-export const groups: readonly Group[] = ['Move', 'Decide', 'Item', 'Rules', 'Go to', 'Window'];
+export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Pi' | 'Go to' | 'Window';
+export const groups: readonly Group[] = ['Move', 'Decide', 'Item', 'Rules', 'Pi', 'Go to', 'Window'];
 
 export interface Command {
   id: CommandId; group: Group; label: string;
@@ -53,6 +54,12 @@ export const commands: readonly Command[] = [
   { id: 'new-rule', group: 'Rules', label: 'New rule, on the Guardian’s pages', keys: ['r'] },
   { id: 'rule-up', group: 'Rules', label: 'Move this rule up', keys: ['Mod+ArrowUp'], noPalette: true },
   { id: 'rule-down', group: 'Rules', label: 'Move this rule down', keys: ['Mod+ArrowDown'], noPalette: true },
+
+  { id: 'pi-write', group: 'Pi', label: 'Write to this session', keys: ['i'] },
+  { id: 'pi-model', group: 'Pi', label: 'Choose its model', keys: ['m'] },
+  { id: 'pi-thinking', group: 'Pi', label: 'Choose how much it thinks', keys: ['t'] },
+  { id: 'pi-fork', group: 'Pi', label: 'Fork it at one of your prompts', keys: ['f'] },
+  { id: 'pi-stop', group: 'Pi', label: 'Stop what it does now', keys: ['Mod+.'], whileTyping: true },
 
   { id: 'go-needs', group: 'Go to', label: 'Needs you', keys: ['g n'] },
   { id: 'go-waiting', group: 'Go to', label: 'Waiting', keys: ['g w'] },

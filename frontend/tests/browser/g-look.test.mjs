@@ -29,6 +29,7 @@ const views = {
   'pi': async ({ page }) => { await page.keys('g', 'p'); await page.says('h1', /Pi/); },
   'pi, a new session': async ({ page, p }) => { await page.keys('g', 'p'); await p.click('text=New session'); await page.says('dialog', /Folder/); },
   'pi, a session': async ({ page, p, given }) => { await page.keys('g', 'p'); await p.click(`[data-stop="${given.pi}"]`); await page.says('[role=log]', /bash/); await p.fill('textarea', '/'); },
+  'pi, a fork': async ({ page, p, given }) => { await page.keys('g', 'p'); await p.click(`[data-stop="${given.pi}"]`); await page.says('[role=log]', /bash/); await page.keys('f'); await page.says('dialog', /RUN/); },
   fleet: async ({ page }) => { await page.keys('g', 'f'); await page.says('h1', /Fleet/); },
   'one agent': async ({ page, p, agent }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("${agent.id}")`); await page.says('h1', /deploybot/); },
   'one agent, stopping it': async ({ page, p }) => { await page.keys('g', 'f'); await p.click('.head:has-text("deploybot")'); await p.click('text=Stop…'); },
