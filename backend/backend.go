@@ -142,6 +142,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		OnHand:     func(agent string) { h.mailbox.Ring(agent) },
 		OnDue:      func() { h.mailbox.Wake() },
 		OnRule:     h.ruleKept,
+		OnCall:     h.judgeAgain,
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
