@@ -28,6 +28,7 @@ type Guardian struct {
 	alerts   []Alert
 	verified map[[2]string]verified
 	broken   map[[2]string]int // where a chain was found broken when it was last checked
+	sweeping sweep             // of Sweep alone
 }
 
 // New returns a Guardian on c.

@@ -2,7 +2,10 @@ package guardian
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -20,17 +23,20 @@ func (c Chain) OK() bool { return c.BrokenAt == 0 }
 
 // Verify recomputes the whole chain of a session from what was received.
 func Verify(ctx context.Context, store Store, protocol, id string) (Chain, error) {
-	return Chain{}.goOn(ctx, store, protocol, id)
-}
-
-// goOn checks what came after c.
-func (c Chain) goOn(ctx context.Context, store Store, protocol, id string) (Chain, error) {
 	session, err := store.Session(ctx, protocol, id)
 	if err != nil {
 		return Chain{}, err
 	}
-	err = store.Steps(ctx, protocol, id, c.Steps, func(s Step) error {
-		if s.Seq > session.Steps { // made since the session was read
+	c, _, err := Chain{}.goOn(ctx, store, session, session.Steps)
+	return c, err
+}
+
+// goOn checks at most that many steps of what came after c, and says whether it got to the end of the session as it was
+// read. A broken chain ends where it is broken.
+func (c Chain) goOn(ctx context.Context, store Store, session Session, most int) (_ Chain, done bool, err error) {
+	until := min(session.Steps, c.Steps+most) // later ones may have been made since the session was read
+	err = store.Steps(ctx, session.Protocol, session.ID, c.Steps, func(s Step) error {
+		if s.Seq > until {
 			return errEnough
 		}
 		if c.next(s); !c.OK() {
@@ -39,12 +45,15 @@ func (c Chain) goOn(ctx context.Context, store Store, protocol, id string) (Chai
 		return nil
 	})
 	if err != nil && err != errEnough {
-		return c, err
+		return c, false, err
 	}
-	if c.OK() {
+	if !c.OK() {
+		return c, true, nil
+	}
+	if done = c.Steps != until || until == session.Steps; done {
 		c.end(session)
 	}
-	return c, nil
+	return c, done, nil
 }
 
 // The bounds of what is remembered of chains that were checked.
@@ -71,25 +80,43 @@ func (g *Guardian) Verified(ctx context.Context, protocol, id string) (Chain, er
 	if age := now.Sub(v.whole); age < 0 || age >= recheck {
 		v = verified{whole: now}
 	}
-	c, err := v.goOn(ctx, g.Store, protocol, id)
+	session, err := g.Store.Session(ctx, protocol, id)
+	if err != nil {
+		return Chain{}, err
+	}
+	c, _, err := v.goOn(ctx, g.Store, session, session.Steps)
 	if err != nil {
 		return c, err
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	if len(g.verified) >= maxVerified || g.verified == nil {
 		g.verified = map[[2]string]verified{}
 	}
 	if delete(g.verified, key); c.OK() {
 		g.verified[key] = verified{c, v.whole}
 	}
+	g.mu.Unlock()
+	g.found(session, c)
+	return c, nil
+}
+
+// found remembers how the check of a session's chain went, and raises an alert for one that is newly found broken.
+func (g *Guardian) found(s Session, c Chain) {
+	key := [2]string{s.Protocol, s.ID}
+	g.mu.Lock()
 	if g.broken == nil {
 		g.broken = map[[2]string]int{}
 	}
+	before := g.broken[key]
 	if delete(g.broken, key); !c.OK() {
 		g.broken[key] = c.BrokenAt
 	}
-	return c, nil
+	g.mu.Unlock()
+	if c.OK() || before != 0 {
+		return
+	}
+	g.Log.Error("the record of a guarded session was changed", "protocol", s.Protocol, "session", s.ID, "step", c.BrokenAt)
+	g.Alert(Alert{At: g.Now(), Kind: "changed", Agent: s.AgentID, Text: fmt.Sprintf("Session %s, step %d: %s", s.ID, c.BrokenAt, c.Why)})
 }
 
 // BrokenAt is the step at which a session's chain was found broken when it was last checked; 0: nowhere, or it was not.
@@ -99,35 +126,89 @@ func (g *Guardian) BrokenAt(protocol, id string) int {
 	return g.broken[[2]string{protocol, id}]
 }
 
-// The bounds of one sweep: the sessions seen last, and about how many steps of them.
+// Broken is how many sessions' chains were found broken when they were last checked.
+func (g *Guardian) Broken() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.broken)
+}
+
+// The bounds of one sweep: about how many steps it checks, and how many sessions are listed at once.
 const (
-	swept      = 50
 	sweptSteps = 20_000
+	sweptPage  = 50
 )
 
-// Sweep checks the chains of the sessions that were seen last, whole, and raises an alert for each that is newly found
-// broken: nobody has to open a session for that.
+// sweep is how far the check of all chains has come.
+type sweep struct {
+	sessions []Session // still to be checked, the first of them perhaps in part
+	part     Chain     // of the first
+	cursor   string    // where the list goes on; empty: at its beginning
+}
+
+// Sweep checks some of all chains, going on where the sweep before it ended and beginning anew after the last, and raises
+// an alert for each session that is newly found broken: nobody has to open one for that, and none is too long. Only one
+// may run at a time.
 func (g *Guardian) Sweep(ctx context.Context) error {
-	sessions, _, err := g.Sessions(ctx, swept, "")
-	if err != nil {
+	if err := g.forgetBroken(ctx); err != nil {
 		return err
 	}
-	steps := 0
-	for _, s := range sessions {
-		if steps += s.Steps; steps > sweptSteps {
-			break
+	w := &g.sweeping
+	for left := sweptSteps; left > 0; {
+		if len(w.sessions) == 0 {
+			page, next, err := g.Sessions(ctx, sweptPage, w.cursor)
+			if err != nil {
+				return err
+			}
+			w.sessions, w.part, w.cursor = page, Chain{}, next
+			if len(page) == 0 {
+				return nil
+			}
 		}
-		before := g.BrokenAt(s.Protocol, s.ID)
-		c, err := g.Verified(ctx, s.Protocol, s.ID)
+		first := w.sessions[0]
+		s, err := g.Store.Session(ctx, first.Protocol, first.ID) // it may have gone on
+		switch {
+		case errors.Is(err, ErrUnknownSession):
+			w.drop()
+			continue
+		case err != nil:
+			return err
+		}
+		c, done, err := w.part.goOn(ctx, g.Store, s, left)
 		if err != nil {
 			return err
 		}
-		if !c.OK() && before == 0 {
-			g.Alert(Alert{At: g.Now(), Kind: "changed", Agent: s.AgentID, Text: fmt.Sprintf("Session %s, step %d: %s", s.ID, c.BrokenAt, c.Why)})
+		left -= c.Steps - w.part.Steps + 1
+		if w.part = c; !done {
+			return nil
+		}
+		g.found(s, c)
+		if w.drop(); len(w.sessions) == 0 && w.cursor == "" {
+			return nil
 		}
 	}
 	return nil
 }
+
+// forgetBroken forgets of broken chains whose sessions are gone.
+func (g *Guardian) forgetBroken(ctx context.Context) error {
+	g.mu.Lock()
+	keys := slices.Collect(maps.Keys(g.broken))
+	g.mu.Unlock()
+	for _, key := range keys {
+		_, err := g.Store.Session(ctx, key[0], key[1])
+		if errors.Is(err, ErrUnknownSession) {
+			g.mu.Lock()
+			delete(g.broken, key)
+			g.mu.Unlock()
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *sweep) drop() { w.sessions, w.part = w.sessions[1:], Chain{} }
 
 // next checks one step against what came before it.
 func (c *Chain) next(s Step) {

@@ -98,3 +98,69 @@ func TestSweepFindsABrokenChain(t *testing.T) {
 		now = now.Add(recheck)
 	}
 }
+
+// several are sessions in memory, by their place.
+type several struct {
+	Store
+	all []*memory
+}
+
+func (s several) at(id string) *memory {
+	var n int
+	_, _ = fmt.Sscan(id, &n)
+	return s.all[n]
+}
+
+func (s several) Session(_ context.Context, _, id string) (Session, error) {
+	if m := s.at(id); m.steps != nil {
+		return m.session, nil
+	}
+	return Session{}, ErrUnknownSession
+}
+
+func (s several) Sessions(_ context.Context, _ int, cursor string) (page []Session, next string, err error) {
+	n := 0
+	_, _ = fmt.Sscan(cursor, &n)
+	if n+1 < len(s.all) {
+		next = fmt.Sprint(n + 1)
+	}
+	return []Session{s.all[n].session}, next, nil
+}
+
+func (s several) Steps(ctx context.Context, p, id string, after int, fn func(Step) error) error {
+	return s.at(id).Steps(ctx, p, id, after, fn)
+}
+
+// A session longer than one sweep is checked in parts, and keeps no other from being checked.
+func TestSweepComesToEverySession(t *testing.T) {
+	s := several{}
+	for i, steps := range []int{3, 2*sweptSteps + 5, 4} {
+		m := &memory{session: Session{Protocol: "acs", ID: fmt.Sprint(i)}}
+		m.grow(t, steps)
+		s.all = append(s.all, m)
+	}
+	g := New(Config{Store: s, Now: time.Now, OnChange: func() {}, Log: slog.New(slog.DiscardHandler)})
+	sweeps := func(n int) {
+		t.Helper()
+		for range n {
+			if err := g.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	sweeps(4)
+	if g.Broken() != 0 {
+		t.Fatalf("whole chains: %v", g.Alerts())
+	}
+	s.all[1].steps[2*sweptSteps+2].Params = []byte(`{}`)
+	s.all[2].steps[1].Params = []byte(`{}`)
+	sweeps(6)
+	if a, b := g.BrokenAt("acs", "1"), g.BrokenAt("acs", "2"); a != 2*sweptSteps+3 || b != 2 || g.Broken() != 2 || len(g.Alerts()) != 2 {
+		t.Errorf("broken at %d and %d, %v", a, b, g.Alerts())
+	}
+	s.all[2].steps = nil // its retention is over
+	sweeps(1)
+	if g.Broken() != 1 {
+		t.Errorf("%d are broken", g.Broken())
+	}
+}
