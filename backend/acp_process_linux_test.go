@@ -3,6 +3,7 @@ package backend
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +103,18 @@ func TestACPProcess(t *testing.T) {
 	self := &client{h: h, token: env["ACP_TOKEN"]}
 	self.refused(-32003, "message.send", msg{"from": "bot", "to": "human", "type": "alert", "payload": msg{}})
 	self.ok("message.send", msg{"from": id, "to": "human", "type": "signal", "payload": msg{"text": "up"}})
+	beside := bot.spawn("beside")
+	self.refused(-32003, "agent.kill", msg{"agentId": beside})
+	self.ok("agent.kill", msg{"agentId": self.spawn("principal")})
+	for _, a := range []string{"bot", id, beside} { // a role gives no power over them
+		if got := bot.ok("agent.status", msg{"agentId": a}).get("agents"); !strings.Contains(got, `"state":"running"`) {
+			t.Errorf("after a child of the role principal was killed: %s", got)
+		}
+	}
+	op.call("POST", "/v1/agents/"+url.PathEscape("acp/"+self.spawn("principal"))+"/stop", nil).want(200)
+	if got := bot.ok("agent.status", msg{"agentId": beside}).get("agents"); !strings.Contains(got, `"state":"running"`) {
+		t.Errorf("after the operator stopped one: %s", got)
+	}
 	child := self.spawn("helper")
 	self.ok("message.send", msg{"from": child, "to": "human", "type": "signal", "payload": msg{"text": "up"}})
 	live := self.dial().listening()

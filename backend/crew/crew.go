@@ -40,6 +40,9 @@ type Agent struct {
 	Reason    string // why it ended
 }
 
+// Self says whether it is the one that its principal is itself. A role says nothing of that: who spawns an agent names it.
+func (a Agent) Self() bool { return a.ID == a.Principal }
+
 // Delivery is one message on its way to an agent. It is kept until it is acknowledged, and handed out in the order in
 // which it was put in.
 type Delivery struct {
@@ -216,7 +219,7 @@ func Below(all []Agent, id string) []string {
 
 // above is the agent above a: its parent, or its principal's own where it was made without one; empty for that one.
 func above(a Agent) string {
-	if a.Parent == "" && a.Role != RoleSelf {
+	if a.Parent == "" && !a.Self() {
 		return a.Principal
 	}
 	return a.Parent

@@ -78,7 +78,7 @@ func (d *Desk) viewCrew(ctx context.Context, peer string) (*crewView, error) {
 			v.Queued, v.Open = other.Queued, other.Open
 		case other.ID == a.Parent:
 			v.Parent = other.Peer
-		case other.Parent == a.ID, a.Role == crew.RoleSelf && other.Parent == "":
+		case other.Parent == a.ID, a.Self() && other.Parent == "":
 			v.Children = append(v.Children, crewChild{AgentID: other.Peer, Role: list(render.Visible(other.Role)), State: other.State})
 		}
 	}

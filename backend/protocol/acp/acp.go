@@ -96,6 +96,14 @@ func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
 	return protocol.WriteRaw(w, e.Status, bare(f))
 }
 
+// kept answers a caller who may not come in.
+func (b *Binding) kept(w http.ResponseWriter, err error) error {
+	if e := protocol.FromError(err); e != nil {
+		return b.refused(w, e)
+	}
+	return err
+}
+
 // post answers POST /acp: one message or an array of them.
 func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	body, err := io.ReadAll(r.Body)
@@ -104,7 +112,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	}
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return err
+		return b.kept(w, err)
 	}
 	out := b.Answer(r.Context(), who, body)
 	if out == nil {

@@ -184,7 +184,7 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		return nil, err
 	}
 	ids := append([]string{a.ID}, crew.Below(all, a.ID)...)
-	if a.Role == crew.RoleSelf { // all the principal's agents are its own
+	if a.Self() { // all the principal's agents are its own
 		ids = ids[:0]
 		for _, other := range all {
 			ids = append(ids, other.ID)

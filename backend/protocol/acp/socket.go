@@ -15,7 +15,7 @@ import (
 func (b *Binding) socket(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return err
+		return b.kept(w, err)
 	}
 	conn, err := socket.Accept(w, r, socket.Options{MaxFrame: MaxBody})
 	if err != nil {

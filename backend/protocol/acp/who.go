@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 
 	"deskbell/backend/crew"
@@ -33,6 +34,9 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 		}
 		b.Fleet.Seen(a.Peer)
 		return Who{principal: a.Principal, self: a.ID, process: true}, nil
+	}
+	if fleet.IsPerson(c.Agent.ID) { // enrolled before such ids were kept for the person
+		return Who{}, protocol.Errorf(http.StatusForbidden, "forbidden", "an agent of this id would pass for the person")
 	}
 	who := Who{principal: c.Agent.ID, self: c.Agent.ID}
 	peer := fleet.PeerID(Name, who.self)
