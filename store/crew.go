@@ -135,12 +135,12 @@ func (t *tx) dequeue(list []crew.Delivery) error {
 	return nil
 }
 
-const workColumns = `work.n, work.kind, correlation, principal, submitter, addressee, tool, work.item, gated, open, work.at`
+const workColumns = `work.n, work.kind, correlation, name, principal, submitter, addressee, tool, work.item, gated, open, work.at`
 
 func scanWork(row scanner) (crew.Work, error) {
 	var w crew.Work
 	var when int64
-	err := row.Scan(&w.N, &w.Kind, &w.Correlation, &w.Principal, &w.Submitter, &w.Addressee, &w.Tool, &w.Item, &w.Gated, &w.Open, &when)
+	err := row.Scan(&w.N, &w.Kind, &w.Correlation, &w.Name, &w.Principal, &w.Submitter, &w.Addressee, &w.Tool, &w.Item, &w.Gated, &w.Open, &when)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = crew.ErrNoWork
 	}
@@ -151,8 +151,8 @@ func scanWork(row scanner) (crew.Work, error) {
 // PutWork implements crew.Tx.
 func (t *tx) PutWork(w crew.Work) (_ crew.Work, err error) {
 	w.Open = true
-	w.N, err = t.insert(`INSERT INTO work (kind, correlation, principal, submitter, addressee, tool, item, gated, open, at) VALUES (?,?,?,?,?,?,?,?,1,?)`,
-		string(w.Kind), w.Correlation, w.Principal, w.Submitter, w.Addressee, w.Tool, w.Item, w.Gated, ms(w.At))
+	w.N, err = t.insert(`INSERT INTO work (kind, correlation, name, principal, submitter, addressee, tool, item, gated, open, at) VALUES (?,?,?,?,?,?,?,?,?,1,?)`,
+		string(w.Kind), w.Correlation, w.Name, w.Principal, w.Submitter, w.Addressee, w.Tool, w.Item, w.Gated, ms(w.At))
 	return w, err
 }
 
@@ -170,8 +170,8 @@ func (t *tx) OpenGate(n int64) error {
 }
 
 // WorkFor implements crew.Tx.
-func (t *tx) WorkFor(kind crew.Kind, addressee, correlation string) (crew.Work, error) {
-	return scanWork(t.row(`SELECT `+workColumns+` FROM work WHERE addressee = ? AND kind = ? AND correlation = ? ORDER BY open DESC, n DESC LIMIT 1`, addressee, string(kind), correlation))
+func (t *tx) WorkFor(kind crew.Kind, addressee, name string) (crew.Work, error) {
+	return scanWork(t.row(`SELECT `+workColumns+` FROM work WHERE addressee = ? AND kind = ? AND name = ? ORDER BY n LIMIT 1`, addressee, string(kind), name))
 }
 
 // OldestTool implements crew.Tx.

@@ -73,7 +73,8 @@ const (
 type Work struct {
 	N           int64
 	Kind        Kind
-	Correlation string
+	Correlation string // as its submitter names it
+	Name        string // as its addressee does: no two pieces of one kind that it has go by the same
 	Principal   string // the submitter's
 	Submitter   string
 	Addressee   string // an agent, or Person
@@ -142,8 +143,8 @@ type Tx interface {
 	CloseWork(n int64) error
 	// OpenGate says that gated work was let through.
 	OpenGate(n int64) error
-	// WorkFor returns the newest work of that kind for addressee under a correlation; ErrNoWork.
-	WorkFor(kind Kind, addressee, correlation string) (Work, error)
+	// WorkFor returns the work of that kind that addressee knows by a name; ErrNoWork.
+	WorkFor(kind Kind, addressee, name string) (Work, error)
 	// OldestTool returns the oldest open use of a tool that was let through; ErrNoWork, or the newest closed one.
 	OldestTool(addressee, tool string) (Work, error)
 	// OpenWorkFor returns all open work for an agent, oldest first.

@@ -43,7 +43,8 @@ CREATE INDEX queue_at        ON queue (at);
 CREATE TABLE work (
   n           INTEGER PRIMARY KEY,
   kind        TEXT NOT NULL,              -- task, tool, query
-  correlation TEXT NOT NULL,
+  correlation TEXT NOT NULL,              -- as its submitter names it
+  name        TEXT NOT NULL,              -- as its addressee does
   principal   TEXT NOT NULL,
   submitter   TEXT NOT NULL,
   addressee   TEXT NOT NULL,              -- an agent, or 'human'
@@ -53,7 +54,7 @@ CREATE TABLE work (
   open        INTEGER NOT NULL,
   at          INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX work_for  ON work (addressee, kind, correlation, n);
+CREATE INDEX work_for  ON work (addressee, kind, name, n);
 CREATE INDEX work_tool ON work (addressee, tool, n) WHERE kind = 'tool';
 CREATE INDEX work_open ON work (n) WHERE open = 1 AND item <> '';
 CREATE INDEX work_at   ON work (at);

@@ -9,6 +9,7 @@ import (
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/settings"
+	"deskbell/backend/wire"
 )
 
 // Run sends on what the person decides, fetches what they write to agents, and forgets what is old, until ctx ends; then
@@ -105,7 +106,8 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 		if err := t.OpenGate(w.N); err != nil {
 			return err
 		}
-		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, it.Response)
+		params, _ := wire.Get(it.Original, "params")
+		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, invoke(params, w.Name, w.Submitter))
 		return err
 	})
 }

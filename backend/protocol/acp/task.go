@@ -22,10 +22,12 @@ func (q *request) correlation() (id string, given bool, err error) {
 		return "", false, faultf(invalidParams, "correlationId is longer than %d bytes", maxID).at("/params/correlationId")
 	}
 	if id == "" {
-		return "cor_" + inbox.RandomName(), false, nil
+		return newCorrelation(), false, nil
 	}
 	return id, true, nil
 }
+
+func newCorrelation() string { return "cor_" + inbox.RandomName() }
 
 // submitTask answers task.submit: work for another agent, or for the person.
 func (b *Binding) submitTask(ctx context.Context, q *request) (outcome, error) {
@@ -77,9 +79,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	if err != nil {
 		return "", "", err
 	}
-	if open, err := t.WorkFor(crew.Task, to.ID, correlation); err == nil && open.Open {
-		return "", "", faultf(conflict, "this agent has an open task of that correlation").at("/params/correlationId")
-	} else if err != nil && !errors.Is(err, crew.ErrNoWork) {
+	if w, err = t.named(w, to); err != nil {
 		return "", "", err
 	}
 	it := t.between(q, from, to, correlation)
@@ -90,13 +90,27 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
-	w.Addressee, w.Item = to.ID, it.ID
+	w.Item = it.ID
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	params := append(pick(q.params, "agentId", "prompt", "context"), str("correlationId", correlation), str("from", from.ID))
+	params := append(pick(q.params, "agentId", "prompt", "context"), str("correlationId", w.Name), str("from", from.ID))
 	live, err := t.queue(to, from.ID, "task.submit", it.ID, note("task.submit", params...))
 	return sent(live), it.ID, err
+}
+
+// named is work that is for an agent: under the correlation that its submitter gave it, or, where the agent has had work of
+// that one before, under a new one. So what it says of one piece of work is never taken for what it says of another.
+func (t *turn) named(w crew.Work, to crew.Agent) (crew.Work, error) {
+	w.Addressee, w.Name = to.ID, w.Correlation
+	_, err := t.WorkFor(w.Kind, w.Addressee, w.Name)
+	switch {
+	case err == nil:
+		w.Name = newCorrelation()
+	case !errors.Is(err, crew.ErrNoWork):
+		return w, err
+	}
+	return w, nil
 }
 
 // between is an item about what one agent says to another: it is there to be read.
@@ -124,6 +138,11 @@ func (t *turn) task(q *request) (crew.Work, error) {
 	return w, err
 }
 
+// said is what an agent says of work, as its submitter gets it: under the submitter's correlation.
+func said(q *request, w crew.Work, names ...string) []wire.Member {
+	return append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, pick(q.params, names...)...)
+}
+
 // maxChunk bounds what is kept of one word about progress, in bytes. All of it is forwarded.
 const maxChunk = 2000
 
@@ -137,7 +156,7 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err := t.progress(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
 			return err
 		}
-		return t.forward(w, "", "task.progress", note("task.progress", pick(q.params, "agentId", "correlationId", "chunk", "progress")...))
+		return t.forward(w, "", "task.progress", note("task.progress", said(q, w, "chunk", "progress")...))
 	})
 	if err != nil {
 		return outcome{}, err
@@ -183,7 +202,7 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		n := note("task.result", pick(q.params, "agentId", "correlationId", "output", "metrics")...)
+		n := note("task.result", said(q, w, "output", "metrics")...)
 		if err := t.CloseWork(w.N); err != nil {
 			return err
 		}

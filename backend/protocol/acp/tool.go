@@ -104,7 +104,9 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 	if err != nil {
 		return "", "", err
 	}
-	w.Addressee = to.ID
+	if w, err = t.named(w, to); err != nil {
+		return "", "", err
+	}
 	if ask.asks {
 		return t.askLeave(ask, from, to, w)
 	}
@@ -135,7 +137,7 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	live, err := t.queue(to, from.ID, "tool.invoke", it.ID, invoke(q.params, ask.correlation, from.ID))
+	live, err := t.queue(to, from.ID, "tool.invoke", it.ID, invoke(q.params, w.Name, from.ID))
 	return sent(live), it.ID, err
 }
 
@@ -176,13 +178,30 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 		if err := t.CloseWork(w.N); err != nil {
 			return err
 		}
-		m := append(pick(q.params, "agentId", "tool", "output", "error"), str("correlationId", w.Correlation))
-		return t.forward(w, "", "tool.result", note("tool.result", m...))
+		return t.forward(w, "", "tool.result", note("tool.result", outputOf(q, w)...))
 	})
 	if err != nil {
 		return outcome{}, err
 	}
 	return done(truth("accepted", true))
+}
+
+// outputOf is the result of a tool as its invoker gets it: under the invoker's correlation, wherever it is named.
+func outputOf(q *request, w crew.Work) []wire.Member {
+	m := pick(q.params, "agentId", "tool", "output", "error")
+	for i := range m {
+		if m[i].Name != "output" || member(m[i].Value, "_correlationId") == "" {
+			continue
+		}
+		output, _ := wire.Members(m[i].Value) // it has a member
+		for j := range output {
+			if output[j].Name == "_correlationId" {
+				output[j].Value = wire.Quote(w.Correlation)
+			}
+		}
+		m[i].Value = wire.Compose(output)
+	}
+	return append(m, str("correlationId", w.Correlation))
 }
 
 // keep stores a judgement. One that was stored before stays.
