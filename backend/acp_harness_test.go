@@ -130,6 +130,8 @@ type acpWire struct {
 	t  testing.TB
 	ws *websocket.Conn
 	in chan []byte
+
+	end error // why no more comes; it is there once in is closed
 }
 
 // dial opens a socket; it is closed with the test.
@@ -153,6 +155,7 @@ func dialACP(t testing.TB, url, token string) *acpWire {
 		for {
 			_, frame, err := ws.Read(context.Background())
 			if err != nil {
+				w.end = err
 				return
 			}
 			w.in <- frame
@@ -163,6 +166,13 @@ func dialACP(t testing.TB, url, token string) *acpWire {
 }
 
 func (w *acpWire) close() { _ = w.ws.CloseNow() }
+
+// closed is the code that the hub closed the socket with, once it did.
+func (w *acpWire) closed() websocket.StatusCode {
+	for range w.in {
+	}
+	return websocket.CloseStatus(w.end)
+}
 
 // next is the next frame, checked.
 func (w *acpWire) next() []byte {

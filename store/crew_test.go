@@ -46,7 +46,7 @@ func TestQueueProperties(t *testing.T) {
 				n++
 				d := crew.Delivery{ID: fmt.Sprint("d", n), Principal: p, Agent: p + rapid.SampledFrom(agents).Draw(rt, "agent"), Sender: rapid.SampledFrom(agents).Draw(rt, "sender"),
 					Method: "message.send", At: noon, Message: []byte(fmt.Sprintf(`{"n":%d}`, n))}
-				do(func(t crew.Tx) error { return t.Queue(d) })
+				do(func(t crew.Tx) error { return t.Queue(d.Message, d) })
 				kept[p] = append(kept[p], d)
 			},
 			"queue one again": func(rt *rapid.T) {
@@ -55,13 +55,12 @@ func TestQueueProperties(t *testing.T) {
 					rt.Skip("nothing is there")
 				}
 				d := rapid.SampledFrom(kept[p]).Draw(rt, "delivery")
-				d.Message = []byte(`{"n":"another"}`)
-				do(func(t crew.Tx) error { return t.Queue(d) })
+				do(func(t crew.Tx) error { return t.Queue([]byte(`{"n":"another"}`), d) })
 			},
 			"fail": func(rt *rapid.T) {
 				lost := errors.New("lost")
 				err := s.Crew().Do(t.Context(), func(t crew.Tx) error {
-					_ = t.Queue(crew.Delivery{ID: "never", Principal: "p", Agent: "pa", At: noon, Message: []byte(`{}`)})
+					_ = t.Queue([]byte(`{}`), crew.Delivery{ID: "never", Principal: "p", Agent: "pa", At: noon})
 					return lost
 				})
 				if !errors.Is(err, lost) {
@@ -77,7 +76,7 @@ func TestQueueProperties(t *testing.T) {
 				p := rapid.SampledFrom(principals).Draw(rt, "principal")
 				ids := some(rt, p)
 				do(func(t crew.Tx) error {
-					had, err := t.Dequeue(p, append(ids, "nothing"))
+					had, err := t.Dequeue(p, nil, append(ids, "nothing"))
 					if len(had) != len(ids) {
 						rt.Errorf("%d of %d were there", len(had), len(ids))
 					}
@@ -87,7 +86,8 @@ func TestQueueProperties(t *testing.T) {
 			},
 			"acknowledge somebody else's": func(rt *rapid.T) {
 				ids := some(rt, "p")
-				do(func(t crew.Tx) error { _, err := t.Dequeue("q", ids); return err })
+				do(func(t crew.Tx) error { _, err := t.Dequeue("q", nil, ids); return err })
+				do(func(t crew.Tx) error { _, err := t.Dequeue("p", []string{"qa"}, ids); return err })
 			},
 			"reopen": func(rt *rapid.T) {
 				if err := s.Close(); err != nil {
@@ -102,7 +102,7 @@ func TestQueueProperties(t *testing.T) {
 					// In pages, and then for one agent alone.
 					var got []crew.Delivery
 					for after, page := int64(0), 3; ; {
-						part, err := s.Crew().Waiting(t.Context(), p, nil, after, page)
+						part, err := s.Crew().Waiting(t.Context(), p, nil, after, page, 1<<20)
 						if err != nil {
 							rt.Fatal(err)
 						}
@@ -112,7 +112,7 @@ func TestQueueProperties(t *testing.T) {
 						after = part[len(part)-1].N
 					}
 					same(rt, got, kept[p])
-					part, err := s.Crew().Waiting(t.Context(), p, []string{p + "a"}, 0, 1000)
+					part, err := s.Crew().Waiting(t.Context(), p, []string{p + "a"}, 0, 1000, 1<<20)
 					if err != nil {
 						rt.Fatal(err)
 					}

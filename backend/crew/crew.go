@@ -38,6 +38,9 @@ type Agent struct {
 	CreatedAt time.Time
 	EndedAt   time.Time
 	Reason    string // why it ended
+
+	// Queued is how many deliveries wait for it, and QueuedBytes how large they are; the store keeps both.
+	Queued, QueuedBytes int
 }
 
 // Self says whether it is the one that its principal is itself. A role says nothing of that: who spawns an agent names it.
@@ -52,7 +55,7 @@ type Delivery struct {
 	Agent     string // who it is for
 	Sender    string
 	Method    string
-	Message   []byte // as it goes out
+	Message   []byte // as it goes out, but for its id
 	Item      string // the message between agents whose track it moves; empty: none
 	Directive string // the key of the directive that it carries; empty: none
 	At        time.Time
@@ -128,14 +131,16 @@ type Tx interface {
 	// CrewOf returns a principal's agents, oldest first; "" is everyone's that run.
 	CrewOf(principal string) ([]Agent, error)
 
-	// Queue puts d at the end of the queue. One of that id that is there already stays as it is.
-	Queue(d Delivery) error
+	// Queue puts deliveries of one message at the end of the queue. One whose id is there already stays as it is.
+	Queue(message []byte, list ...Delivery) error
 	// Handed marks deliveries as handed out and returns those that were not before.
 	Handed(principal string, ids []string, now time.Time) ([]Delivery, error)
-	// Dequeue takes deliveries of a principal out and returns those that were there.
-	Dequeue(principal string, ids []string) ([]Delivery, error)
+	// Dequeue takes deliveries for agents of a principal out, nil being all of them, and returns those that were there.
+	Dequeue(principal string, agents, ids []string) ([]Delivery, error)
 	// DequeueWork takes out what asks agent for work, because it will not be done.
 	DequeueWork(agent string) ([]Delivery, error)
+	// DequeueOld takes out what was put in before then, at most limit.
+	DequeueOld(before time.Time, limit int) ([]Delivery, error)
 
 	PutWork(w Work) (Work, error)
 	// Work returns work by its number; ErrNoWork.
@@ -149,6 +154,10 @@ type Tx interface {
 	OldestTool(addressee, tool string) (Work, error)
 	// OpenWorkFor returns all open work for an agent, oldest first.
 	OpenWorkFor(addressee string) ([]Work, error)
+	// OpenWorkBy returns all open work that an agent asked for, oldest first.
+	OpenWorkBy(submitter string) ([]Work, error)
+	// CountOpenBy is how much that is.
+	CountOpenBy(submitter string) (int, error)
 
 	// Answered returns the first answer under a key; ErrUnseen.
 	Answered(principal, method, key string) (Answered, error)
@@ -172,8 +181,7 @@ type Tx interface {
 // Status is an agent with what waits for it.
 type Status struct {
 	Agent
-	Queued int // deliveries that are not acknowledged
-	Open   int // tasks for it that have no result
+	Open int // tasks for it that have no result
 }
 
 // Store keeps a crew. Every method is one transaction that is durable when it returns.
@@ -185,16 +193,16 @@ type Store interface {
 	AgentOfPeer(ctx context.Context, peer string) (Agent, error)
 	// Statuses returns a principal's agents ("" is everyone's) with what waits for each, oldest first.
 	Statuses(ctx context.Context, principal string) ([]Status, error)
-	// Waiting returns what waits for a principal after a place in the order, at most limit, first in first. agents says
-	// for which of its agents; nil is all.
-	Waiting(ctx context.Context, principal string, agents []string, after int64, limit int) ([]Delivery, error)
-	// Decided returns open work whose item has ended, oldest first.
-	Decided(ctx context.Context) ([]Work, error)
+	// Waiting returns what waits for a principal after a place in the order, first in first: at most limit deliveries, and
+	// of those after the first at most so many that all have maxBytes. agents says for which of its agents; nil is all.
+	Waiting(ctx context.Context, principal string, agents []string, after int64, limit, maxBytes int) ([]Delivery, error)
+	// Decided returns open work after a number whose item has ended, oldest first.
+	Decided(ctx context.Context, after int64) ([]Work, error)
 	// Processes returns the agents that run as processes.
 	Processes(ctx context.Context) ([]Agent, error)
 	// Shares returns what an agent shares now.
 	Shares(ctx context.Context, agent string) ([]Shared, error)
-	// Purge forgets what ended or was shared for a session, and what nobody collected, before then.
+	// Purge forgets what ended before then, and what those shared whom it forgets. What nobody collected is DequeueOld's.
 	Purge(ctx context.Context, before time.Time) error
 }
 
@@ -216,6 +224,21 @@ func Below(all []Agent, id string) []string {
 		level = next
 	}
 	return found
+}
+
+// Collector is the id of the agent that collects what is for a: the nearest process that runs, be it a itself or above it,
+// or else the principal's own. find returns an agent of the same principal.
+func Collector(find func(id string) (Agent, bool), a Agent) string {
+	for {
+		if a.Process && a.State == Running {
+			return a.ID
+		}
+		parent, ok := find(a.Parent)
+		if !ok {
+			return a.Principal
+		}
+		a = parent
+	}
 }
 
 // above is the agent above a: its parent, or its principal's own where it was made without one; empty for that one.

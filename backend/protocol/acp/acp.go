@@ -92,6 +92,8 @@ func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="deskbell"`)
 	case http.StatusForbidden:
 		f = faultf(notAuthorized, "%s", e.Message)
+	case http.StatusTooManyRequests:
+		f = b.faultOf(&inbox.LimitError{What: e.Message, RetryAfter: e.RetryAfter})
 	}
 	return protocol.WriteRaw(w, e.Status, bare(f))
 }
@@ -125,10 +127,10 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 // Answer answers one body: a message, or an array of them. nil: nothing in it wants an answer.
 func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 	if len(body) > MaxBody {
-		return bare(faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
+		return b.unread(who, body, faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
 	}
 	if err := wire.Check(body, maxDepth); err != nil {
-		return bare(faultf(parseError, "this is not acceptable JSON: %s", err))
+		return b.unread(who, body, faultf(parseError, "this is not acceptable JSON: %s", err))
 	}
 	elements, err := wire.Elements(body)
 	if err != nil { // no array
@@ -139,7 +141,7 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		return answer
 	}
 	if len(elements) == 0 || len(elements) > MaxBatch {
-		return bare(faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
+		return b.unread(who, body, faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
 	}
 	// They take effect in the order in which they stand; those that wait for the person then wait together.
 	answers := make([][]byte, len(elements))
@@ -167,6 +169,16 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		return nil
 	}
 	return append(out, ']')
+}
+
+// unread answers a body that is no message, which counts as one.
+func (b *Binding) unread(who Who, body []byte, f *fault) []byte {
+	if !who.operator {
+		if err := b.charge(who.principal, inbox.Room(len(body))); err != nil {
+			f = b.faultOf(err)
+		}
+	}
+	return bare(f)
 }
 
 // now is the hub's clock, to the millisecond that rows have.

@@ -191,6 +191,7 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		}
 	}
 	t.fleet = true
+	t.rung[a.Principal] = true // what waits for them is collected by others now
 	for _, other := range all {
 		if other.State != crew.Running || !slices.Contains(ids, other.ID) {
 			continue
@@ -230,19 +231,22 @@ func (t *turn) failWork(a crew.Agent, reason string) error {
 		return err
 	}
 	for _, w := range open {
-		if err := t.fail(w, reason); err != nil {
+		if err := t.fail(w, stoppedText(reason)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fail ends work that will not be done.
-func (t *turn) fail(w crew.Work, reason string) error {
-	text := "the agent was stopped"
-	if reason != "" {
-		text += ": " + reason
+func stoppedText(reason string) string {
+	if reason == "" {
+		return "the agent was stopped"
 	}
+	return "the agent was stopped: " + reason
+}
+
+// fail ends work that will not be done, as text says why.
+func (t *turn) fail(w crew.Work, text string) error {
 	method, n := failure(w, text)
 	if err := t.CloseWork(w.N); err != nil {
 		return err

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"deskbell/backend/crew"
 	"deskbell/backend/fleet"
@@ -42,6 +43,9 @@ func (t *turn) send(q *request, from crew.Agent, correlation string, given bool)
 			it, err := t.tellPerson(q, from, correlation)
 			return it.ID, delivered, err
 		}
+		if err := t.mayAsk(from); err != nil {
+			return "", "", err
+		}
 		w := crew.Work{Kind: crew.Query, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
 		w, err = t.askPerson(q, from, w, q.queryForPerson())
 		return w.Item, delivered, err
@@ -75,7 +79,6 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 	var item string
 	live, waiting := 0, 0
 	err := b.do(ctx, func(t *turn) error {
-		live, waiting = 0, 0
 		from, err := t.acting(q.who, q.text("from"), "/params/from")
 		if err != nil {
 			return err
@@ -89,29 +92,21 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		n := note("message.broadcast", pick(q.params, "from", "type", "payload")...)
-		for _, to := range all {
-			if to.ID == from.ID {
-				continue
-			}
-			if to.Principal != from.Principal {
-				if takes, err := t.takes(to, from); err != nil {
+		var to []crew.Agent
+		for _, a := range all {
+			t.agents[a.ID] = a
+			takes := a.Principal == from.Principal
+			if !takes {
+				if takes, err = t.takes(a, from); err != nil {
 					return err
-				} else if !takes {
-					continue
 				}
 			}
-			now, err := t.queue(to, from.ID, "message.broadcast", "", n)
-			if err != nil {
-				return err
-			}
-			if now {
-				live++
-			} else {
-				waiting++
+			if takes && a.ID != from.ID {
+				to = append(to, a)
 			}
 		}
-		return nil
+		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", pick(q.params, "from", "type", "payload")...))
+		return err
 	})
 	if err != nil {
 		return outcome{}, err
@@ -210,15 +205,9 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 			return err
 		}
 		n := note("context.share", append(pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})...)
-		for _, to := range crew.Kin(all, from) {
-			if to.State != crew.Running {
-				continue
-			}
-			if _, err := t.queue(to, from.ID, "context.share", "", n); err != nil {
-				return err
-			}
-		}
-		return nil
+		kin := slices.DeleteFunc(crew.Kin(all, from), func(a crew.Agent) bool { return a.State != crew.Running })
+		_, _, err = t.queueAll(from, kin, "context.share", n)
+		return err
 	})
 	if err != nil {
 		return outcome{}, err

@@ -68,6 +68,9 @@ func sent(live bool) string {
 }
 
 func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (status, item string, err error) {
+	if err := t.mayAsk(from); err != nil {
+		return "", "", err
+	}
 	w := crew.Work{Kind: crew.Task, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
 	if t.b.person(q.text("agentId")) {
 		if w, err = t.askPerson(q, from, w, q.taskForPerson()); err != nil {
@@ -153,10 +156,10 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err != nil {
 			return err
 		}
-		if err := t.progress(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
+		if err := t.progressed(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
 			return err
 		}
-		return t.forward(w, "", "task.progress", note("task.progress", said(q, w, "chunk", "progress")...))
+		return t.forward(w, "", progress, note(progress, said(q, w, "chunk", "progress")...))
 	})
 	if err != nil {
 		return outcome{}, err
@@ -164,8 +167,8 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 	return done(truth("accepted", true))
 }
 
-// progress writes down how far a task is. part nil: as far as it was.
-func (t *turn) progress(w crew.Work, part []byte, chunk string) error {
+// progressed writes down how far a task is. part nil: as far as it was.
+func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 	it, err := t.Item(w.Item)
 	if errors.Is(err, inbox.ErrNotFound) || (err == nil && it.Terminal()) {
 		return nil

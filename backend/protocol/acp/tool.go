@@ -93,6 +93,9 @@ func gateHolds(g settings.Gate, tool string) bool {
 
 func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string, err error) {
 	q := ask.q
+	if err := t.mayAsk(from); err != nil {
+		return "", "", err
+	}
 	w := crew.Work{Kind: crew.Tool, Correlation: ask.correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, Tool: q.text("tool"), At: t.now}
 	if t.b.person(q.text("agentId")) {
 		if w, err = t.askPerson(q, from, w, q.toolForPerson()); err != nil {

@@ -127,14 +127,33 @@ func (t *turn) addressee(from crew.Agent, id, pointer string) (crew.Agent, error
 	if errors.Is(err, crew.ErrUnknownAgent) || (err == nil && a.State != crew.Running) {
 		return a, unknown
 	}
-	if err != nil || a.Principal == from.Principal {
+	if err != nil {
 		return a, err
 	}
-	takes, err := t.takes(a, from)
-	if err == nil && !takes {
-		err = unknown
+	if a.Principal != from.Principal {
+		if takes, err := t.takes(a, from); err != nil {
+			return a, err
+		} else if !takes {
+			return a, unknown
+		}
+	}
+	if full(a) {
+		err = tooMuch("too much waits for this agent")
 	}
 	return a, err
+}
+
+// mayAsk says whether an agent may ask for another answer: not while it leaves too much uncollected, or too much of what it
+// asked for is open.
+func (t *turn) mayAsk(from crew.Agent) error {
+	if full(from) {
+		return tooMuch("too much waits for the agent that asks: it must collect it first")
+	}
+	open, err := t.CountOpenBy(from.ID)
+	if err == nil && open >= t.b.depth() {
+		err = tooMuch("too much that this agent asked for is open")
+	}
+	return err
 }
 
 // takes says whether an agent of another principal takes messages of from: neither of the two that answer for it is
