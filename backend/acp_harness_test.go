@@ -58,6 +58,16 @@ func (c *client) acp(method string, params any) reply {
 	return r
 }
 
+// elements are those of a list in the reply.
+func (r reply) elements(path ...string) []json.RawMessage {
+	r.t.Helper()
+	var list []json.RawMessage
+	if err := json.Unmarshal([]byte(r.get(path...)), &list); err != nil {
+		r.t.Fatalf("%s: %v", r.body, err)
+	}
+	return list
+}
+
 // ok is acp that must succeed, and its result.
 func (c *client) ok(method string, params any) reply {
 	c.h.t.Helper()

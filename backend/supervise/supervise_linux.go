@@ -1,7 +1,7 @@
 package supervise
 
 import (
-	"fmt"
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -20,12 +20,13 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // without it the group is ended still
 }
 
-// sweep kills what is below this process until nothing is.
-func sweep() {
-	for range 200 {
+// sweep kills what is below this process until nothing is, for as long as a command has to end, and returns how many are left.
+func sweep() int {
+	until := time.Now().Add(Grace)
+	for {
 		left := children()
-		if len(left) == 0 {
-			return
+		if len(left) == 0 || time.Now().After(until) {
+			return len(left)
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -40,22 +41,27 @@ func sweep() {
 	}
 }
 
-// children are the processes whose parent is this one, on whichever thread it started or adopted them.
+// children are the processes whose parent is this one: it started them, or they were left to it. Every kernel says so of
+// each process; the list of a parent's children is only there where it was built in.
 func children() []int {
-	tasks, err := os.ReadDir("/proc/self/task")
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	var pids []int
-	for _, t := range tasks {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t.Name()))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
-			continue // the thread has ended
+			continue
 		}
-		for _, word := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(word); err == nil {
-				pids = append(pids, pid)
-			}
+		text, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may have anything in it; then come the state and the parent.
+		rest := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(rest) > 1 && rest[1] == strconv.Itoa(os.Getpid()) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

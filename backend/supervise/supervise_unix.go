@@ -51,7 +51,10 @@ func supervise(argv []string) int {
 	}()
 	select {
 	case err := <-ended:
-		sweep()
+		if left := sweep(); left > 0 {
+			fmt.Fprintf(os.Stderr, "%d processes that it started could not be ended\n", left)
+			return 1
+		}
 		return status(err)
 	case <-gone:
 	}

@@ -89,7 +89,10 @@ func (b *Binding) make(ctx context.Context, w Who, a crew.Agent) (crew.Agent, er
 		return a, err
 	}
 	return a, b.do(ctx, func(t *turn) error {
-		if err := t.mayHave(w, a.Parent); err != nil { // it may have ended since
+		if _, err := t.itself(w); err != nil { // both may have ended since
+			return err
+		}
+		if err := t.mayHave(w, a.Parent); err != nil {
 			return err
 		}
 		t.fleet = true
@@ -161,7 +164,6 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 // Stop ends an agent as the operator, whom the stop was told to: peer is as the fleet knows it.
 func (b *Binding) Stop(peer string) {
 	ctx := context.Background()
-	b.holds.stop(peer)
 	a, err := b.Crew.AgentOfPeer(ctx, peer)
 	var ended []string
 	if err == nil {
@@ -176,7 +178,7 @@ func (b *Binding) Stop(peer string) {
 	b.procs.end(ended)
 }
 
-// stop ends an agent and those below it, and fails the work that they were to do. It returns the ids of all of them, also
+// stop ends an agent and those below it, fails the work that they were to do, and withdraws what they asked of the person. It returns the ids of all of them, also
 // of those that had ended.
 func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 	all, err := t.CrewOf(a.Principal)
@@ -191,6 +193,7 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		}
 	}
 	t.fleet = true
+	t.after = append(t.after, func(context.Context) { t.b.holds.stop(ids) })
 	t.rung[a.Principal] = true // what waits for them is collected by others now
 	for _, other := range all {
 		if other.State != crew.Running || !slices.Contains(ids, other.ID) {
@@ -204,6 +207,9 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 			return nil, err
 		}
 		if err := t.failWork(other, reason); err != nil {
+			return nil, err
+		}
+		if err := t.withdraw(other, reason); err != nil {
 			return nil, err
 		}
 		t.after = append(t.after, func(ctx context.Context) {
@@ -232,6 +238,24 @@ func (t *turn) failWork(a crew.Agent, reason string) error {
 	}
 	for _, w := range open {
 		if err := t.fail(w, stoppedText(reason)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withdraw ends what an agent that is stopped asked of the person: nobody wants the answer. Its end is on its way as any
+// answer is, to whoever collects for the agent.
+func (t *turn) withdraw(a crew.Agent, reason string) error {
+	open, err := t.OpenWorkBy(a.ID)
+	if err != nil {
+		return err
+	}
+	for _, w := range open {
+		if w.Item == "" || (w.Addressee != crew.Person && !w.Gated) {
+			continue
+		}
+		if err := t.end(w.Item, inbox.Decision{Verb: inbox.Leave, Comment: stoppedText(reason)}, inbox.Actor{Kind: inbox.System, ID: "agent-gone"}, nil); err != nil {
 			return err
 		}
 	}
