@@ -114,6 +114,55 @@ func TestACPFanOutCounts(t *testing.T) {
 	}
 }
 
+// What is kept and shown of what agents say again and again is bounded.
+func TestACPSharesAndProgressAreBounded(t *testing.T) {
+	h := openHouse(t)
+	bot, op := h.agent("bot"), h.operator()
+	worker, principal := bot.spawn("worker"), bot.spawn("principal")
+	bot.spawn("other")
+	share := func(key string, value any) msg { return msg{"fromAgent": worker, "key": key, "value": value} }
+	for n := range 100 {
+		bot.ok("context.share", share(fmt.Sprint(n), n))
+	}
+	bot.refused(-32006, "context.share", share("one more", 1))
+	bot.ok("context.share", share("0", strings.Repeat("x", 20_000)))
+	large := strings.Repeat("x", 1_000_000)
+	for n := range 4 {
+		bot.ok("context.share", share(fmt.Sprint(n), large))
+	}
+	bot.refused(-32006, "context.share", share("4", large))
+	bot.ok("context.share", share("3", large)) // in place of what was there
+	v := op.call("GET", "/api/crew/acp%2F"+worker, nil).want(200)
+	shown := v.elements("shared")
+	if len(shown) != 100 || len(v.body) > 100_000 {
+		t.Errorf("%d keys in %d bytes", len(shown), len(v.body))
+	}
+	for _, s := range shown {
+		if large := field(s, "size") == "1000002"; large != (field(s, "value") == "") {
+			t.Errorf("shown as %.200s", s)
+		}
+	}
+	if v := op.call("GET", "/api/crew/acp%2F"+principal, nil).want(200); v.get("children") != "[]" {
+		t.Errorf("a role makes it the principal: %s", v.body)
+	}
+
+	task := bot.ok("task.submit", msg{"agentId": worker, "prompt": "p", "correlationId": "c"}).get("messageId")
+	bot.ok("task.progress", msg{"agentId": worker, "correlationId": "c", "chunk": "in words alone"})
+	if d := op.call("GET", "/api/items/"+task, nil).want(200); d.get("progress", "part") != "" || d.get("progress", "note") == "" || strings.Contains(d.get("history"), "0 %") {
+		t.Errorf("progress in words alone: %s", d.body)
+	}
+	for n := range 150 {
+		bot.ok("task.progress", msg{"agentId": worker, "correlationId": "c", "chunk": fmt.Sprint("line ", n), "progress": float64(n) / 150})
+	}
+	d := op.call("GET", "/api/items/"+task, nil).want(200)
+	if n := strings.Count(d.get("history"), `"progress"`); n != 100 {
+		t.Errorf("%d lines of progress", n)
+	}
+	if !strings.Contains(d.get("progress", "note"), "line 149") {
+		t.Errorf("the newest: %s", d.get("progress"))
+	}
+}
+
 // A credential has so many sockets; another has its own.
 func TestACPSocketsAreBounded(t *testing.T) {
 	h := openHouse(t)

@@ -229,7 +229,8 @@ func (t *tx) OpenWorkBy(submitter string) ([]crew.Work, error) {
 
 // CountOpenBy implements crew.Tx.
 func (t *tx) CountOpenBy(submitter string) (n int, err error) {
-	return n, t.row(`SELECT count(*) FROM work WHERE submitter = ? AND open = 1`, submitter).Scan(&n)
+	err = t.row(`SELECT count(*) FROM work WHERE submitter = ? AND open = 1`, submitter).Scan(&n)
+	return n, err
 }
 
 // Answered implements crew.Tx.
@@ -262,6 +263,12 @@ func (t *tx) Share(s crew.Shared) (crew.Shared, error) {
 	return scanShared(t.row(`INSERT INTO shared (`+sharedColumns+`) VALUES (?,?,?,?,1,?)
 		ON CONFLICT (agent, key) DO UPDATE SET value = excluded.value, scope = excluded.scope, version = version + 1, at = excluded.at RETURNING `+sharedColumns,
 		s.Agent, s.Key, string(s.Value), string(s.Scope), ms(s.At)))
+}
+
+// SharedBy implements crew.Tx.
+func (t *tx) SharedBy(agent, besides string) (keys, size int, err error) {
+	err = t.row(`SELECT count(*), coalesce(sum(octet_length(value)), 0) FROM shared WHERE agent = ? AND key <> ?`, agent, besides).Scan(&keys, &size)
+	return keys, size, err
 }
 
 // Unshare implements crew.Tx.
@@ -341,7 +348,7 @@ func (c Crew) Processes(ctx context.Context) ([]crew.Agent, error) {
 
 // Shares implements crew.Store.
 func (c Crew) Shares(ctx context.Context, agent string) ([]crew.Shared, error) {
-	rows, err := c.s.query(ctx, `SELECT `+sharedColumns+` FROM shared WHERE agent = ? ORDER BY key LIMIT 500`, agent)
+	rows, err := c.s.query(ctx, `SELECT `+sharedColumns+` FROM shared WHERE agent = ? ORDER BY key`, agent)
 	return all(rows, err, scanShared)
 }
 

@@ -165,6 +165,8 @@ type Tx interface {
 
 	// Share stores something as the next version of its key.
 	Share(s Shared) (Shared, error)
+	// SharedBy says how many keys an agent shares besides one, and how many bytes their values have.
+	SharedBy(agent, besides string) (keys, size int, err error)
 	// Unshare forgets what an agent shared for its session.
 	Unshare(agent string) error
 

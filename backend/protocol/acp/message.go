@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"deskbell/backend/crew"
@@ -47,7 +48,7 @@ func (t *turn) send(q *request, from crew.Agent, correlation string, given bool)
 			return "", "", err
 		}
 		w := crew.Work{Kind: crew.Query, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
-		w, err = t.askPerson(q, from, w, q.queryForPerson())
+		w, err = t.askPerson(q, from, w, q.queryForPerson)
 		return w.Item, delivered, err
 	}
 	to, err := t.addressee(from, q.text("to"), "/params/to")
@@ -180,6 +181,12 @@ func (t *turn) collected(it inbox.Item, to inbox.State) error {
 	return nil
 }
 
+// The bounds of what one agent shares at a time.
+const (
+	maxKeys   = 100
+	maxShared = 4 << 20 // bytes of its values
+)
+
 // share answers context.share: it is kept under its key, and the agents next to the sharing one are told.
 func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 	key := q.text("key")
@@ -197,6 +204,13 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 			return err
 		}
 		t.fleet = true
+		keys, size, err := t.SharedBy(from.ID, key)
+		if err != nil {
+			return err
+		}
+		if keys >= maxKeys || size+len(q.value("value")) > maxShared {
+			return tooMuch(fmt.Sprintf("an agent shares at most %d keys, with values of %d bytes in all", maxKeys, maxShared))
+		}
 		if shared, err = t.Share(crew.Shared{Agent: from.ID, Key: key, Value: q.value("value"), Scope: scope, At: t.now}); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	}
 	w := crew.Work{Kind: crew.Task, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
 	if t.b.person(q.text("agentId")) {
-		if w, err = t.askPerson(q, from, w, q.taskForPerson()); err != nil {
+		if w, err = t.askPerson(q, from, w, q.taskForPerson); err != nil {
 			return "", "", err
 		}
 		return delivered, w.Item, nil
@@ -146,8 +146,11 @@ func said(q *request, w crew.Work, names ...string) []wire.Member {
 	return append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, pick(q.params, names...)...)
 }
 
-// maxChunk bounds what is kept of one word about progress, in bytes. All of it is forwarded.
-const maxChunk = 2000
+// The bounds of what is kept of progress. All of it is forwarded, and the newest shown.
+const (
+	maxChunk    = 2000 // bytes of one word of it
+	maxProgress = 100  // lines in the history of a task
+)
 
 // taskProgress answers task.progress: it stands in the task's timeline, moves its bar, and goes on to the submitter.
 func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error) {
@@ -176,9 +179,9 @@ func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 	if err != nil {
 		return err
 	}
-	before, now := it, inbox.Progress{Note: chunk, At: t.now}
-	if before.Progress != nil {
-		now.Part = before.Progress.Part
+	before, now := it, inbox.Progress{Note: chunk, At: t.now, Lines: 1}
+	if p := before.Progress; p != nil {
+		now.Part, now.Lines = p.Part, p.Lines+1
 	}
 	says := oneLine(chunk)
 	if part != nil {
@@ -186,16 +189,21 @@ func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 		if err != nil {
 			return err
 		}
-		switch n := v.(type) {
-		case float64:
-			now.Part = n
-		case int64:
-			now.Part = float64(n)
+		n, ok := v.(float64)
+		if whole, is := v.(int64); is {
+			n, ok = float64(whole), true
 		}
-		says = strings.TrimSuffix(fmt.Sprintf("%.0f %%: %s", now.Part*100, says), ": ")
+		if ok {
+			now.Part = &n
+			says = strings.TrimSuffix(fmt.Sprintf("%.0f %%: %s", n*100, says), ": ")
+		}
 	}
 	it.Progress, it.ChangedAt = &now, t.now
-	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: "agent:" + it.Content.ToAgent, Action: "progress", Note: says}}, nil)
+	ch := inbox.Change{Item: it}
+	if now.Lines <= maxProgress {
+		ch.Entry = inbox.Entry{At: t.now, Actor: "agent:" + it.Content.ToAgent, Action: "progress", Note: says}
+	}
+	return t.put(before, ch, nil)
 }
 
 // taskResult answers task.result: the task ends, and its submitter has the output. The first result wins.

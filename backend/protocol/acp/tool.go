@@ -98,7 +98,7 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 	}
 	w := crew.Work{Kind: crew.Tool, Correlation: ask.correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, Tool: q.text("tool"), At: t.now}
 	if t.b.person(q.text("agentId")) {
-		if w, err = t.askPerson(q, from, w, q.toolForPerson()); err != nil {
+		if w, err = t.askPerson(q, from, w, q.toolForPerson); err != nil {
 			return "", "", err
 		}
 		return delivered, w.Item, nil
