@@ -185,6 +185,8 @@ func TestACPIdentity(t *testing.T) {
 	// The list of who may write to an agent holds here too.
 	h.operator().call("PUT", "/v1/agents/b/policy", msg{"allowed_senders": []string{"other"}}).want(200)
 	a.refused(-32002, "message.send", msg{"from": "a", "to": theirs, "type": "signal", "payload": msg{}})
+	a.refused(-32002, "agent.status", msg{"agentId": theirs})
+	a.refused(-32002, "agent.kill", msg{"agentId": theirs})
 }
 
 // Whoever reads messages in MA2H gets those of ACP with its members: the schema holds every answer of the hub here.

@@ -1,9 +1,11 @@
 // Package acp speaks ACP as khy-os' schema has it: twelve methods in a JSON-RPC envelope, for agents that spawn others, hand
 // each other work, and ask the person. It is neither the Agent Client Protocol nor any other one of these letters.
 //
-// envelope.go takes a message apart and writes answers; who.go says for whom a caller may speak; agents.go, task.go, tool.go,
-// message.go and context.go are the methods; person.go is what the person sees of them and what goes back; queue.go hands
-// out what waits, socket.go to whoever is connected; process.go keeps the processes that agents run as.
+// acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong; who.go says for
+// whom a caller may speak. agents.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go: one
+// transaction and what is told after it. person.go is what the person sees of them, reply.go what goes back, held.go those
+// who wait for it, and run.go sends it on. queue.go hands out what waits, socket.go to whoever is connected; process.go
+// keeps the processes that agents run as.
 package acp
 
 import (

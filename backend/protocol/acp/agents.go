@@ -140,13 +140,7 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 	id, reason := q.text("agentId"), clip(q.text("reason"), 2000)
 	var ended []string
 	err := b.do(ctx, func(t *turn) (err error) {
-		a, err := t.CrewAgent(id)
-		if errors.Is(err, crew.ErrUnknownAgent) {
-			return faultf(agentNotFound, "there is no such agent").at("/params/agentId")
-		}
-		if err == nil {
-			a, err = t.own(q.who, id, "/params/agentId")
-		}
+		a, err := t.ownByID(q.who, id)
 		if err == nil {
 			ended, err = t.stop(a, reason)
 		}
@@ -297,10 +291,7 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 	id := q.text("agentId")
 	if id != "" {
 		err := b.do(ctx, func(t *turn) error {
-			if _, err := t.CrewAgent(id); errors.Is(err, crew.ErrUnknownAgent) {
-				return faultf(agentNotFound, "there is no such agent").at("/params/agentId")
-			}
-			_, err := t.own(q.who, id, "/params/agentId")
+			_, err := t.ownByID(q.who, id)
 			return err
 		})
 		if err != nil {

@@ -27,6 +27,9 @@ type request struct {
 	at     time.Time
 }
 
+// maxMethod is how long the name of a method may be to be one, in bytes. The longest of the twelve has 17.
+const maxMethod = 100
+
 // read takes a message apart and checks it against its schema. method is set as soon as it can be read: the answer names it.
 func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	q = &request{who: who, raw: raw, at: b.now()}
@@ -34,7 +37,9 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 		return q, faultf(parseError, "this is not acceptable JSON: %s", err)
 	}
 	method, _ := wire.Get(raw, "method")
-	q.method, _ = wire.String(method)
+	if q.method, _ = wire.String(method); len(q.method) > maxMethod {
+		q.method = "" // an answer does not repeat it
+	}
 	id, hasID := wire.Get(raw, "id")
 	_, isResult := wire.Get(raw, "result")
 	_, isError := wire.Get(raw, "error")
@@ -69,7 +74,11 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 
 func invalid(code int, below string, fields []schemas.FieldError) *fault {
 	f := fields[0]
-	return faultf(code, "%s %s", strings.TrimPrefix(below+f.Pointer, "/"), f.Message).at(below + f.Pointer)
+	name := strings.TrimPrefix(below+f.Pointer, "/")
+	if name == "" {
+		name = "the message"
+	}
+	return faultf(code, "%s %s", clip(name, maxID), clip(f.Message, maxID)).at(clip(below+f.Pointer, maxID))
 }
 
 // answered writes the answer to a request; nil where none is wanted. Nobody answers an answer, whatever is wrong with it:

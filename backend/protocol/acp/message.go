@@ -15,13 +15,9 @@ import (
 
 // send answers message.send: to another agent, or to the person.
 func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
-	correlation, given, err := q.correlation()
+	c, err := q.correlation()
 	if err != nil {
 		return outcome{}, err
-	}
-	key := correlation
-	if !given {
-		key = ""
 	}
 	var result []byte
 	err = b.do(ctx, func(t *turn) error {
@@ -29,8 +25,8 @@ func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
-			item, status, err := t.send(q, from, correlation, given)
+		result, err = t.once(q, from.ID, c, func() ([]wire.Member, error) {
+			item, status, err := t.send(q, from, c)
 			return []wire.Member{str("messageId", item), str("status", status)}, err
 		})
 		return err
@@ -38,16 +34,16 @@ func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
 	return outcome{result: result}, err
 }
 
-func (t *turn) send(q *request, from crew.Agent, correlation string, given bool) (item, status string, err error) {
+func (t *turn) send(q *request, from crew.Agent, c correlation) (item, status string, err error) {
 	if t.b.person(q.text("to")) {
 		if q.text("type") != "query" {
-			it, err := t.tellPerson(q, from, correlation)
+			it, err := t.tellPerson(q, from, c.id)
 			return it.ID, delivered, err
 		}
 		if err := t.mayAsk(from); err != nil {
 			return "", "", err
 		}
-		w := crew.Work{Kind: crew.Query, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
+		w := crew.Work{Kind: crew.Query, Correlation: c.id, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
 		w, err = t.askPerson(q, from, w, q.queryForPerson)
 		return w.Item, delivered, err
 	}
@@ -55,7 +51,7 @@ func (t *turn) send(q *request, from crew.Agent, correlation string, given bool)
 	if err != nil {
 		return "", "", err
 	}
-	it := t.between(q, from, to, correlation)
+	it := t.between(q, from, to, c.id)
 	says := read(q.value("payload"), "A "+q.text("type"))
 	it.Title, it.Content.Body, it.Content.Context, it.Priority = says.title, says.body, says.rest, priorities[q.text("type")]
 	it.Content.Tags = []string{q.text("type")}
@@ -63,8 +59,8 @@ func (t *turn) send(q *request, from crew.Agent, correlation string, given bool)
 		return "", "", err
 	}
 	params := pick(q.params, "from", "to", "type", "payload")
-	if given {
-		params = append(params, str("correlationId", correlation))
+	if c.given {
+		params = append(params, str("correlationId", c.id))
 	}
 	live, err := t.queue(to, from.ID, "message.send", it.ID, note("message.send", params...))
 	return it.ID, sent(live), err

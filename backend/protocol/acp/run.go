@@ -140,6 +140,9 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 			return t.forward(w, w.Item, member(it.Response, "method"), it.Response)
 		}
 		to, err := t.CrewAgent(w.Addressee)
+		if errors.Is(err, crew.ErrUnknownAgent) { // it ended, and is forgotten
+			return t.fail(w, stoppedText(""))
+		}
 		if err == nil && to.State != crew.Running {
 			return t.fail(w, stoppedText(to.Reason))
 		}

@@ -16,28 +16,29 @@ import (
 const maxID = 500
 
 // correlation is the one that a request names; one is made where it names none.
-func (q *request) correlation() (id string, given bool, err error) {
-	id = q.text("correlationId")
+type correlation struct {
+	id    string
+	given bool
+}
+
+func (q *request) correlation() (correlation, error) {
+	id := q.text("correlationId")
 	if len(id) > maxID {
-		return "", false, faultf(invalidParams, "correlationId is longer than %d bytes", maxID).at("/params/correlationId")
+		return correlation{}, faultf(invalidParams, "correlationId is longer than %d bytes", maxID).at("/params/correlationId")
 	}
 	if id == "" {
-		return newCorrelation(), false, nil
+		return correlation{id: newCorrelation()}, nil
 	}
-	return id, true, nil
+	return correlation{id, true}, nil
 }
 
 func newCorrelation() string { return "cor_" + inbox.RandomName() }
 
 // submitTask answers task.submit: work for another agent, or for the person.
 func (b *Binding) submitTask(ctx context.Context, q *request) (outcome, error) {
-	correlation, given, err := q.correlation()
+	c, err := q.correlation()
 	if err != nil {
 		return outcome{}, err
-	}
-	key := correlation
-	if !given {
-		key = ""
 	}
 	var result []byte
 	err = b.do(ctx, func(t *turn) error {
@@ -45,9 +46,9 @@ func (b *Binding) submitTask(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
-			status, item, err := t.submitTask(q, from, correlation)
-			return []wire.Member{str("correlationId", correlation), str("status", status), str("messageId", item)}, err
+		result, err = t.once(q, from.ID, c, func() ([]wire.Member, error) {
+			status, item, err := t.submitTask(q, from, c.id)
+			return []wire.Member{str("correlationId", c.id), str("status", status), str("messageId", item)}, err
 		})
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
@@ -12,7 +13,7 @@ import (
 	"deskbell/backend/wire"
 )
 
-// gated is the status of a call that the person must let through first; refusedByRule is that of one that a rule did not.
+// gated is the status of a call that the person must let through first; denied is that of one that a rule did not let through.
 const (
 	gated  = "gated"
 	denied = "denied"
@@ -20,18 +21,14 @@ const (
 
 // invokeTool answers tool.invoke: another agent, or the person, is to use a tool.
 func (b *Binding) invokeTool(ctx context.Context, q *request) (outcome, error) {
-	correlation, given, err := q.correlation()
+	c, err := q.correlation()
 	if err != nil {
 		return outcome{}, err
 	}
 	if tool := q.text("tool"); tool == "" || len(tool) > maxID {
 		return outcome{}, faultf(invalidParams, "tool must have 1 to %d bytes", maxID).at("/params/tool")
 	}
-	key := correlation
-	if !given {
-		key = ""
-	}
-	ask := invocation{q: q, correlation: correlation}
+	ask := invocation{q: q, correlation: c.id}
 	if err := b.judge(ctx, &ask); err != nil {
 		return outcome{}, err
 	}
@@ -41,9 +38,9 @@ func (b *Binding) invokeTool(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
+		result, err = t.once(q, from.ID, c, func() ([]wire.Member, error) {
 			status, item, err := t.invokeTool(&ask, from)
-			m := []wire.Member{str("status", status), str("correlationId", correlation)}
+			m := []wire.Member{str("status", status), str("correlationId", c.id)}
 			if item != "" {
 				m = append(m, str("messageId", item))
 			}
@@ -84,10 +81,12 @@ func (b *Binding) judge(ctx context.Context, ask *invocation) error {
 	return nil
 }
 
-// gateHolds says whether the person is asked about a tool that no rule says anything of.
+// gateHolds says whether the person is asked about a tool that no rule says anything of. Its name is the caller's to write, so
+// how it is written decides nothing.
 func gateHolds(g settings.Gate, tool string) bool {
+	plain := func(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 	return slices.ContainsFunc(g, func(pattern string) bool {
-		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.Fits(pattern, tool))
+		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.Fits(plain(pattern), plain(tool)))
 	})
 }
 

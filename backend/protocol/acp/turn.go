@@ -184,8 +184,8 @@ func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byt
 
 // once does a request that names a correlation, or returns the answer that it had the first time. It is known by who
 // spoke: a principal's agents talk to each other under one correlation.
-func (t *turn) once(q *request, from, correlation string, fn func() ([]wire.Member, error)) ([]byte, error) {
-	if correlation == "" {
+func (t *turn) once(q *request, from string, c correlation, fn func() ([]wire.Member, error)) ([]byte, error) {
+	if !c.given {
 		m, err := fn()
 		return wire.Compose(m), err
 	}
@@ -194,7 +194,7 @@ func (t *turn) once(q *request, from, correlation string, fn func() ([]wire.Memb
 		return nil, faultf(invalidParams, "the params cannot be compared: %s", err).at("/params")
 	}
 	digest := sha256.Sum256(canonical)
-	key := from + "\x00" + correlation
+	key := from + "\x00" + c.id
 	switch first, err := t.Answered(q.who.principal, q.method, key); {
 	case err == nil && string(first.Digest) == string(digest[:]):
 		return first.Result, nil

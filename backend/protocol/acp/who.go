@@ -98,6 +98,32 @@ func (t *turn) own(w Who, id, pointer string) (crew.Agent, error) {
 	return a, nil
 }
 
+// ownByID returns the agent of the caller's that a request is about. Errors: a fault, which tells one that is not there, or
+// takes nothing of the caller, from one that is somebody else's.
+func (t *turn) ownByID(w Who, id string) (crew.Agent, error) {
+	const pointer = "/params/agentId"
+	unknown := faultf(agentNotFound, "there is no such agent").at(pointer)
+	a, err := t.CrewAgent(id)
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		return a, unknown
+	}
+	if err != nil {
+		return a, err
+	}
+	if !w.operator && a.Principal != w.principal {
+		self, err := t.CrewAgent(w.self)
+		if err != nil {
+			return a, err
+		}
+		if takes, err := t.takes(a, self); err != nil {
+			return a, err
+		} else if !takes {
+			return a, unknown
+		}
+	}
+	return t.own(w, id, pointer)
+}
+
 // allowed says whether the operator lets an agent, and the principal above it, go on.
 func (t *turn) allowed(a crew.Agent, pointer string) error {
 	for _, peer := range []string{a.Peer, fleet.PeerID(Name, a.Principal), a.Principal} {
