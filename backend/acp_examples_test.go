@@ -130,20 +130,37 @@ func wantLike(t *testing.T, says string, printed []byte) {
 	}
 }
 
+// What the page has and nothing printed is unlike it, also an empty list.
+func TestACPExamplesSeeWhatIsAbsent(t *testing.T) {
+	for want, got := range map[string]string{`{"pending":[]}`: `{}`, `{"a":{"pending":[]}}`: `{"a":{"pending":null}}`, `{"a":null}`: `{}`, `{"a":{}}`: `{"a":{"b":[]}}`} {
+		var w, g any
+		if json.Unmarshal([]byte(want), &w) != nil || json.Unmarshal([]byte(got), &g) != nil {
+			t.Fatal(want, got)
+		}
+		if alike := unlike(w, g, "") == ""; alike != (want == `{"a":{}}`) {
+			t.Errorf("%s and %s: alike is %v", want, got, alike)
+		}
+	}
+}
+
 // unlike is differ, with lists element by element and texts up to their "…".
 func unlike(want, got any, at string) string {
 	switch w := want.(type) {
 	case map[string]any:
 		g, _ := got.(map[string]any)
 		for k, v := range w {
-			if d := unlike(v, g[k], at+"/"+k); d != "" {
+			there, ok := g[k]
+			if !ok {
+				return at + "/" + k
+			}
+			if d := unlike(v, there, at+"/"+k); d != "" {
 				return d
 			}
 		}
 		return ""
 	case []any:
-		g, _ := got.([]any)
-		if len(g) != len(w) {
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
 			return at
 		}
 		for i := range w {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // running says whether a process is there and not a zombie.
@@ -166,6 +167,32 @@ func TestACPProcessIsRefused(t *testing.T) {
 	}
 	if got := bot.ok("agent.status", msg{}).get("agents"); strings.Contains(got, "worker") {
 		t.Errorf("there is an agent of it: %s", got)
+	}
+}
+
+// A start that nobody decides expires, and one that waits when the hub stops is told so.
+func TestACPProcessWaitsInVain(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withClock(c))
+	bot := h.agent("bot")
+	setRole(t, h.operator(), "worker", "true")
+	answered := make(chan reply, 1)
+	spawn := func() { answered <- bot.acp("agent.spawn", msg{"role": "worker", "processMode": true}) }
+	go spawn()
+	id := h.asked(t).get("id")
+	c.move(10*time.Minute + time.Second)
+	bot.beat()
+	if r := <-answered; r.get("error", "code") != "-32005" {
+		t.Errorf("expired: %s", r.body)
+	}
+	if it := h.item(id); it.State != "expired" {
+		t.Errorf("the question is %s", it.State)
+	}
+	go spawn()
+	h.asked(t)
+	h.stop()
+	if r := <-answered; r.get("error", "code") != "-32603" || !strings.Contains(r.get("error", "message"), "stopping") {
+		t.Errorf("the hub stops: %s", r.body)
 	}
 }
 
