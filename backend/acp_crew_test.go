@@ -1,7 +1,11 @@
 package backend
 
 import (
+	"database/sql"
+	"path/filepath"
 	"testing"
+
+	"deskbell/store"
 )
 
 // Two who give an agent work under one correlation each get what is said of their own, whichever comes first, and neither
@@ -66,5 +70,32 @@ func TestACPCorrelationsOfTwo(t *testing.T) {
 		c2.ok("task.submit", msg{"agentId": worker, "prompt": "p", "correlationId": "one"})
 		hand.refused(-32008, "task.result", msg{"agentId": worker, "correlationId": name[from.AgentID], "output": from.AgentID})
 		hand.one("task.submit")
+	}
+}
+
+// What the person decided and cannot be sent on, because the hub cannot read it any more, holds up nothing of what they
+// decided after it.
+func TestACPUnreadableHoldsUpNothing(t *testing.T) {
+	h := openHouse(t)
+	bot, op := h.agent("bot"), h.operator()
+	ask := func(correlation string) string {
+		return bot.ok("task.submit", msg{"agentId": "human", "prompt": "p", "correlationId": correlation}).get("messageId")
+	}
+	bad, good := ask("bad"), ask("good")
+	h.stop()
+	db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`UPDATE items SET outcome = '{' WHERE id = ?`, bad); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	op.answer(good, msg{"resolution": "answered", "value": msg{"answer": "yes"}}).want(200)
+	if got := bot.one("task.result"); got.get("correlationId") != "good" {
+		t.Errorf("came: %s", got.Message)
 	}
 }
