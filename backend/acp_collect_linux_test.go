@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // process starts one that does nothing, and returns its agent and a client with its token.
@@ -90,11 +91,17 @@ func TestACPWhoCollects(t *testing.T) {
 	if got := live.next(); field(got, "params", "payload", "n") != "7" {
 		t.Errorf("the principal got %s", got)
 	}
+	live.listening()
+	eventually(t, "the hub knows that it has that", func() bool { return len(bot.beat()) == 0 })
 	bot.ok("agent.kill", msg{"agentId": id})
+	ended := time.Now()
 	for _, n := range []string{"5", "6"} {
 		if got := live.next(); field(got, "params", "payload", "n") != n {
 			t.Errorf("after its end the principal got %s", got)
 		}
+	}
+	if took := time.Since(ended); took > 15*time.Second { // a socket looks for itself every 20 s
+		t.Errorf("it came after %v", took)
 	}
 	live.listening()
 	if got := bot.beat(); len(got) != 0 {
