@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"deskbell/backend/fleet"
 )
 
 // Two agents of two principals and the person: a task, its progress, a question on the way, a tool, the result.
@@ -167,12 +165,9 @@ func TestACPIdentity(t *testing.T) {
 	a.refused(-32003, "heartbeat", msg{"agentId": theirs})
 	a.ok("message.send", msg{"from": mine, "to": "human", "type": "signal", "payload": msg{"text": "hello"}})
 	// One that was enrolled before its id was kept for the person.
-	passes := fleet.Agent{ID: "human:root", Protocol: "ma2h", Alg: "hmac-sha256", CreatedAt: h.hub.now(), Policy: fleet.Policy{CallbackHosts: []string{}}}
-	if err := h.hub.store.AddAgent(t.Context(), passes, fleet.HashToken("dbt_passes"), fleet.Audit{At: h.hub.now(), Actor: "system:test", Action: "agent added"}); err != nil {
-		t.Fatal(err)
-	}
+	passes := h.agentOfOld("human:root")
 	for _, method := range []string{"POST", "GET"} {
-		r := (&client{h: h, token: "dbt_passes"}).call(method, "/acp", msg{"jsonrpc": "2.0", "id": 1, "method": "heartbeat"}).want(http.StatusForbidden)
+		r := passes.call(method, "/acp", msg{"jsonrpc": "2.0", "id": 1, "method": "heartbeat"}).want(http.StatusForbidden)
 		if r.get("error", "code") != "-32003" {
 			t.Errorf("an agent that passes for the person: %s", r.body)
 		}
