@@ -31,6 +31,11 @@ func TestQueueProperties(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
+		for _, p := range principals {
+			do(func(t crew.Tx) error {
+				return t.PutCrewAgent(crew.Agent{ID: p + "a", Peer: "acp/" + p + "a", Principal: p, State: crew.Running, Config: []byte("{}"), CreatedAt: noon})
+			})
+		}
 		some := func(rt *rapid.T, p string) []string {
 			var ids []string
 			for _, d := range kept[p] {
@@ -48,6 +53,20 @@ func TestQueueProperties(t *testing.T) {
 					Method: "message.send", At: noon, Message: []byte(fmt.Sprintf(`{"n":%d}`, n))}
 				do(func(t crew.Tx) error { return t.Queue(d.Message, d) })
 				kept[p] = append(kept[p], d)
+			},
+			"queue one message for both": func(rt *rapid.T) {
+				p := rapid.SampledFrom(principals).Draw(rt, "principal")
+				var list []crew.Delivery
+				for _, a := range agents {
+					n++
+					list = append(list, crew.Delivery{ID: fmt.Sprint("d", n), Principal: p, Agent: p + a, Sender: "b", Method: "message.broadcast", At: noon})
+				}
+				message := []byte(fmt.Sprintf(`{"n":%d}`, n))
+				do(func(t crew.Tx) error { return t.Queue(message, list...) })
+				for _, d := range list {
+					d.Message = message
+					kept[p] = append(kept[p], d)
+				}
 			},
 			"queue one again": func(rt *rapid.T) {
 				p := rapid.SampledFrom(principals).Draw(rt, "principal")
@@ -98,8 +117,41 @@ func TestQueueProperties(t *testing.T) {
 				}
 			},
 			"": func(rt *rapid.T) {
+				messages := map[string]bool{}
+				for _, list := range kept {
+					for _, d := range list {
+						messages[string(d.Message)] = true
+					}
+				}
+				var notes int
+				if err := s.read.QueryRow(`SELECT count(*) FROM notes`).Scan(&notes); err != nil || notes != len(messages) {
+					rt.Fatalf("%d messages are stored, want %d: %v", notes, len(messages), err)
+				}
 				for _, p := range principals {
-					// In pages, and then for one agent alone.
+					waits, size := 0, 0
+					for _, d := range kept[p] {
+						if d.Agent == p+"a" {
+							waits++
+							size += len(d.Message)
+						}
+					}
+					if a, err := s.Crew().Agent(t.Context(), p+"a"); err != nil || a.Queued != waits || a.QueuedBytes != size {
+						rt.Fatalf("%d deliveries of %d bytes are said to wait, want %d of %d: %v", a.Queued, a.QueuedBytes, waits, size, err)
+					}
+					// In pages, by number and by size, and then for one agent alone.
+					for _, maxBytes := range []int{1, 20} {
+						part, err := s.Crew().Waiting(t.Context(), p, nil, 0, 1000, maxBytes)
+						if err != nil {
+							rt.Fatal(err)
+						}
+						fit, size := 0, 0
+						for ; fit < len(kept[p]); fit++ {
+							if size += len(kept[p][fit].Message); size > maxBytes && fit > 0 {
+								break
+							}
+						}
+						same(rt, part, kept[p][:fit])
+					}
 					var got []crew.Delivery
 					for after, page := int64(0), 3; ; {
 						part, err := s.Crew().Waiting(t.Context(), p, nil, after, page, 1<<20)
