@@ -28,8 +28,8 @@ type badStore struct {
 	guardian.Store
 	mu   sync.Mutex
 	fail map[string]bool
-	// answering, if it is set, runs once, before the next answer is recorded.
-	answering func() error
+	// answering, if it is set, runs once, before the next answer is recorded; asking, before the next card is written.
+	answering, asking func() error
 }
 
 var errBadStore = errors.New("the disk is full")
@@ -67,16 +67,28 @@ func (s *badStore) Answer(ctx context.Context, protocol, session string, a guard
 	if err := s.bad("answer"); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	before := s.answering
-	s.answering = nil
-	s.mu.Unlock()
-	if before != nil {
-		if err := before(); err != nil {
-			return err
-		}
+	if err := s.once(&s.answering); err != nil {
+		return err
 	}
 	return s.Store.Answer(ctx, protocol, session, a)
+}
+
+func (s *badStore) Recent(ctx context.Context, protocol, session string, n int) ([]guardian.Step, error) {
+	if err := s.once(&s.asking); err != nil {
+		return nil, err
+	}
+	return s.Store.Recent(ctx, protocol, session, n)
+}
+
+func (s *badStore) once(act *func() error) error {
+	s.mu.Lock()
+	do := *act
+	*act = nil
+	s.mu.Unlock()
+	if do == nil {
+		return nil
+	}
+	return do()
 }
 
 // breakable is a binding of its own, so that what is broken of it is nobody else's.
@@ -415,4 +427,19 @@ func TestACSARuleThatComesBeforeTheAnswerIsHeeded(t *testing.T) {
 		return err
 	}
 	step().deniedFor(t, "rule_denied")
+}
+
+// One that comes after a call was judged and before its card is there answers the card: nobody is asked what a rule denies.
+func TestACSARuleThatComesBeforeTheCardAnswersIt(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	b, bad := h.breakable()
+	bad.asking = func() error {
+		_, err := h.hub.gate.Add(t.Context(), gate.Draft{Verdict: gate.Deny, Match: gate.Match{Tool: "Bash"}})
+		return err
+	}
+	m := a.signed(a.request("steps/toolCallRequest", bash("echo test")))
+	answered := make(chan acsAnswer, 1)
+	go func() { answered <- a.read(b.Answer(t.Context(), jcs(t, m)), m) }()
+	within(t, answered).deniedFor(t, "rule_denied")
 }

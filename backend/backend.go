@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 	"deskbell/backend/protocol/acp"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/protocol/ma2h"
+	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/protocol/pi"
 	"deskbell/backend/secrets"
 	"deskbell/backend/server"
@@ -55,6 +57,7 @@ type Hub struct {
 	acs      *acs.Binding
 	acp      *acp.Binding
 	pi       *pi.Binding
+	mapv1    *mapv1.Binding
 	queue    *delivery.Queue
 	desk     *desk.Desk
 	server   *server.Server
@@ -139,6 +142,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		OnHand:     func(agent string) { h.mailbox.Ring(agent) },
 		OnDue:      func() { h.mailbox.Wake() },
 		OnRule:     h.ruleKept,
+		OnCall:     h.judgeAgain,
 		Settle:     func(ctx context.Context) error { return h.mailbox.Settle(ctx) },
 	})
 	h.mailbox = mailbox.New(mailbox.Config{
@@ -157,16 +161,18 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	h.acp = h.newACP(set)
-	if h.pi, err = h.newPi(); err != nil {
+	h.pi = h.newPi()
+	isOperator := func(given string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
+	if h.mapv1, err = h.newMAP(ctx, set, isOperator); err != nil {
 		return err
 	}
 	// The one list of protocols.
-	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp, h.pi}
+	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp, h.pi, h.mapv1}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian, Crew: h.store.Crew(),
 		Secrets: h.secrets, Practice: h.practice,
-		Transcripts: h.store.Transcripts(), Pi: piDesk{h.pi}, Momentary: isPi,
+		Transcripts: h.store.Transcripts(), Pi: piDesk{h.pi}, Momentary: isPi, Network: h.mapv1.Net,
 		Export: ma2h.Export, OnStop: h.agentStopped, Budgets: h.ma2h.Budgets, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data,
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
@@ -269,7 +275,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	parts := map[string]func(context.Context) error{
-		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "acp": h.acp.Run, "pi": h.pi.Run, "transcripts": h.forgetTranscripts, "index": h.store.RunIndexer,
+		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "acp": h.acp.Run, "pi": h.pi.Run, "map": h.mapv1.Run, "transcripts": h.forgetTranscripts, "index": h.store.RunIndexer,
 	}
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {

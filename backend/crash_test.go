@@ -35,7 +35,7 @@ func child() (code int, isChild bool) {
 		return 0, false
 	}
 	ctx := context.Background()
-	hub, err := Open(ctx, config.Config{Addr: "127.0.0.1:0", Data: dir, Pi: os.Getenv(childPi), PiKeeper: []string{os.Args[0], PiKeeper}}, slog.New(slog.DiscardHandler))
+	hub, err := Open(ctx, config.Config{Addr: "127.0.0.1:0", Data: dir, Pi: os.Getenv(childPi)}, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = hub.Listen()
 	}

@@ -32,9 +32,11 @@
 //   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
 //   - crew: the agents that principals run, what they hand each other, and the queue it waits in; no I/O
 //   - supervise: commands that end whole, however the hub ends
+//   - mapnet: the network of MAP agents, with the person as one of the participants; no I/O
+//   - workspace: folders that the operator granted, as agents of the network read them
 //   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
 //   - client: an agent's side of the protocol
-//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, acs, acp, pi: the dialects
+//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, acs, acp, pi, mapv1: the dialects
 //   - server: listening, the ladder of checks, one way to write answers and errors
 //   - desk: what the inbox page calls, and the operator's part of /v1
 //   - delivery: the durable queue of pushes and the guarded client

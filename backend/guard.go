@@ -27,13 +27,14 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 // judgeWaiting answers the calls that wait and that a rule decides now; who allows something for a session does not want
 // to be asked about the four like it that wait already.
 func (h *Hub) judgeWaiting(ctx context.Context, except string) {
-	type answer struct{ id, value, rule, reason string }
+	type answer struct {
+		item   string
+		ruling gate.Ruling
+	}
 	var answers []answer
 	err := h.store.OpenCalls(ctx, func(it inbox.Item) {
-		ruling := h.gate.Judge(gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call})
-		value, decides := map[gate.Verdict]string{gate.Allow: inbox.Allow, gate.Deny: inbox.Deny}[ruling.Verdict]
-		if decides && it.ID != except {
-			answers = append(answers, answer{it.ID, value, ruling.Rule.ID, ruling.Rule.Reason})
+		if ruling := h.gate.Judge(subjectOf(it)); ruling.Verdict != gate.Ask && it.ID != except {
+			answers = append(answers, answer{it.ID, ruling})
 		}
 	})
 	if err != nil {
@@ -46,9 +47,7 @@ func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 	for range min(atOnce, len(answers)) {
 		giving.Go(func() {
 			for a := range next {
-				if _, err := h.inbox.Rule(ctx, a.id, a.rule, a.value, a.reason); err != nil {
-					h.log.Error("a rule's answer to a call that waits", "message", a.id, "err", err)
-				}
+				h.answerByRule(ctx, a.item, a.ruling)
 			}
 		})
 	}
@@ -57,6 +56,25 @@ func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 	}
 	close(next)
 	giving.Wait()
+}
+
+// judgeAgain answers a call that was put before the person while the rules changed: it was judged by the old ones, and the
+// change may have looked for calls that wait before this one did.
+func (h *Hub) judgeAgain(it inbox.Item) {
+	if ruling := h.gate.JudgeSettled(subjectOf(it)); ruling.Verdict != gate.Ask {
+		h.answerByRule(context.Background(), it.ID, ruling)
+	}
+}
+
+func subjectOf(it inbox.Item) gate.Subject {
+	return gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}
+}
+
+func (h *Hub) answerByRule(ctx context.Context, item string, r gate.Ruling) {
+	value := map[gate.Verdict]string{gate.Allow: inbox.Allow, gate.Deny: inbox.Deny}[r.Verdict]
+	if _, err := h.inbox.Rule(ctx, item, r.Rule.ID, value, r.Rule.Reason); err != nil {
+		h.log.Error("a rule's answer to a call that waits", "message", item, "err", err)
+	}
 }
 
 // ruleKept puts a rule in force that was stored with an answer.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -76,7 +77,7 @@ func withLog(l *slog.Logger) func(*house) { return func(h *house) { h.log = l } 
 func (h *house) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: h.pi, PiKeeper: []string{os.Args[0], PiKeeper}}
+	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: h.pi}
 	hub, err := open(ctx, cfg, h.log, h.now)
 	if err != nil {
 		cancel()
@@ -236,9 +237,17 @@ func (r reply) get(path ...string) string {
 	return walk(v, path)
 }
 
-// walk follows the names of path and returns what is there: text as it is, anything else as JSON, nothing as "".
+// walk follows the names of path, in a list the numbers, and returns what is there: text as it is, anything else as JSON,
+// nothing as "".
 func walk(v any, path []string) string {
 	for _, p := range path {
+		if list, ok := v.([]any); ok {
+			v = nil
+			if n, err := strconv.Atoi(p); err == nil && n < len(list) {
+				v = list[n]
+			}
+			continue
+		}
 		m, _ := v.(map[string]any)
 		v = m[p]
 	}

@@ -15,6 +15,7 @@ import (
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol/acp"
 	"deskbell/backend/protocol/acs"
+	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/protocol/pi"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
@@ -44,7 +45,7 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 // agentStopped tells the protocol of a peer that the operator stopped it. What holds a credential of its own may speak
 // any of them.
 func (h *Hub) agentStopped(agent string) {
-	stops := map[string]func(string){acs.Name: h.acs.Stop, acp.Name: h.acp.Stop, pi.Name: h.stopPi}
+	stops := map[string]func(string){acs.Name: h.acs.Stop, acp.Name: h.acp.Stop, mapv1.Name: h.mapv1.Stop, pi.Name: h.stopPi}
 	prefix, _, _ := strings.Cut(agent, "/")
 	if stop, ok := stops[prefix]; ok {
 		stop(agent)
@@ -53,10 +54,10 @@ func (h *Hub) agentStopped(agent string) {
 	h.acp.Stop(fleet.PeerID(acp.Name, agent))
 }
 
-// seal returns what makes rows of an agent's entries. Peers of ACP and of pi have no secret to sign with, and their bindings
-// put them into their own words.
+// seal returns what makes rows of an agent's entries. Peers of other protocols have no secret to sign with, and their
+// bindings put them into their own words.
 func (h *Hub) seal(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
-	if strings.HasPrefix(agent, acp.Name+"/") || isPi(agent) {
+	if prefix, _, is := strings.Cut(agent, "/"); is && slices.Contains([]string{acp.Name, mapv1.Name, pi.Name}, prefix) {
 		return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
 	}
 	return h.ma2h.Seal(ctx, agent)

@@ -2,13 +2,10 @@ package backend
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"deskbell/backend/config"
 	"deskbell/backend/protocol/pi"
 	"deskbell/backend/settings"
 	"deskbell/backend/transcript"
@@ -16,9 +13,6 @@ import (
 
 // PiGateFile is where, in the data folder, the extension is that makes pi ask leave for each call of a tool.
 var PiGateFile = filepath.Join("pi", "gate.ts")
-
-// PiKeeper is the command of this program that keeps a pi.
-const PiKeeper = "pi-keeper"
 
 // PiRelayRecord is what a relay (`deskbell pi`) and the hub say to each other besides pi's own records.
 type PiRelayRecord = pi.RelayRecord
@@ -32,31 +26,15 @@ const (
 	PiMaxFrame     = pi.MaxFrame
 )
 
-// PiKeeperOf is the command that keeps a pi.
-func PiKeeperOf(cfg config.Config) ([]string, error) {
-	if cfg.PiKeeper != nil {
-		return cfg.PiKeeper, nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("this program's own file: %w", err)
-	}
-	return []string{self, PiKeeper}, nil
-}
-
 // WritePiGate puts the gate extension into a data folder and returns its path.
 func WritePiGate(data string) (string, error) { return pi.WriteGate(filepath.Join(data, PiGateFile)) }
 
-func (h *Hub) newPi() (*pi.Binding, error) {
-	keeper, err := PiKeeperOf(h.cfg)
-	if err != nil {
-		return nil, err
-	}
+func (h *Hub) newPi() *pi.Binding {
 	return pi.New(pi.Config{
-		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi, Keeper: keeper,
+		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi,
 		GateFile: filepath.Join(h.cfg.Data, PiGateFile), Depth: func() int { return h.settings.Get().Int(settings.InboxDepth) },
 		OnChange: func() { h.desk.Touch("pi") }, Now: h.now, Log: h.log,
-	}), nil
+	})
 }
 
 // isPi says whether an agent is a session of pi: stopping it stops what it does now, and nothing else.

@@ -6,24 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
-
-	"deskbell/backend/piproc"
 )
 
-// piChild is this test's own program as a pi, or as what keeps one.
+// piChild is this test's own program as a pi.
 func piChild() (code int, is bool) {
-	if len(os.Args) < 2 {
+	if len(os.Args) < 2 || os.Args[1] != "fake-pi" {
 		return 0, false
 	}
-	switch os.Args[1] {
-	case PiKeeper:
-		return piproc.Keep(os.Args[2:]), true
-	case "fake-pi":
-		f := &fakePi{out: bufio.NewWriter(os.Stdout), session: "sess-1"}
-		return f.run(os.Args[2:]), true
-	}
-	return 0, false
+	f := &fakePi{out: bufio.NewWriter(os.Stdout), session: "sess-1"}
+	return f.run(os.Args[2:]), true
 }
 
 // withPi is a house whose pi is the one in this file.
@@ -45,6 +39,10 @@ type fakePi struct {
 	calls   int
 	asks    map[string]string // the call of each dialog that waits
 	aborted json.RawMessage   // the id of an abort that waits for dialogs
+	prompts []string          // by their entries: "e0", "e1"
+	old     bool              // it knows the commands of before 0.43 alone, and leaves ids out of what it refuses
+	model   string
+	level   string
 }
 
 type record = map[string]any
@@ -56,9 +54,11 @@ func (f *fakePi) say(r record) {
 }
 
 func (f *fakePi) run(args []string) int {
-	f.asks = map[string]string{}
+	f.asks, f.model, f.level = map[string]string{}, "m", "low"
 	for i, a := range args {
 		switch a {
+		case "--old":
+			f.old = true
 		case "--session":
 			f.session = strings.TrimSuffix(filepath.Base(args[i+1]), ".jsonl")
 		case "--fail":
@@ -75,6 +75,9 @@ func (f *fakePi) run(args []string) int {
 		var c struct {
 			ID        json.RawMessage
 			Type      string
+			EntryID   string
+			ModelID   string
+			Level     string
 			Message   string
 			Value     *string
 			Confirmed *bool
@@ -90,11 +93,50 @@ func (f *fakePi) run(args []string) int {
 			}
 			f.say(r)
 		}
+		no := func(why string) {
+			f.say(record{"id": c.ID, "type": "response", "command": c.Type, "success": false, "error": why})
+		}
+		if f.old && slices.Contains([]string{"fork", "get_fork_messages", "get_available_thinking_levels", "clear_queue"}, c.Type) {
+			f.say(record{"type": "response", "command": c.Type, "success": false, "error": "Unknown command: " + c.Type})
+			continue
+		}
 		switch c.Type {
+		case "get_fork_messages", "get_branch_messages":
+			entries := []record{}
+			for i, p := range f.prompts {
+				entries = append(entries, record{"entryId": fmt.Sprint("e", i), "text": p})
+			}
+			ok(record{"messages": entries})
+		case "fork", "branch":
+			n, err := strconv.Atoi(strings.TrimPrefix(c.EntryID, "e"))
+			if err != nil || n >= len(f.prompts) {
+				no("Invalid entry ID for forking")
+				continue
+			}
+			said := f.prompts[n]
+			f.prompts = f.prompts[:n]
+			f.session += "f"
+			ok(record{"text": said, "cancelled": false})
+		case "get_available_models":
+			ok(record{"models": []record{{"provider": "p", "id": "m", "reasoning": true}, {"provider": "p", "id": "n", "reasoning": true}}})
+		case "get_available_thinking_levels":
+			ok(record{"levels": []string{"off", "low", "high"}})
+		case "set_model":
+			if c.ModelID != "m" && c.ModelID != "n" {
+				no("Model not found: p/" + c.ModelID)
+				continue
+			}
+			f.model = c.ModelID
+			ok(record{"provider": "p", "id": f.model})
+		case "set_thinking_level":
+			if f.level = c.Level; f.level == "xhigh" {
+				f.level = "high" // what the model has not is the next it has, and nobody is told
+			}
+			ok(nil)
 		case "extension_ui_response":
 			f.answered(line)
 		case "get_state":
-			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": "m", "provider": "p", "input": []string{"text"}}, "messageCount": 0})
+			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": f.model, "provider": "p", "input": []string{"text"}}, "thinkingLevel": f.level, "messageCount": 0})
 		case "new_session":
 			f.session += "x"
 			ok(record{"cancelled": false})
@@ -111,6 +153,7 @@ func (f *fakePi) run(args []string) int {
 				return 3
 			}
 			ok(nil)
+			f.prompts = append(f.prompts, c.Message)
 			f.prompt(c.Message)
 		default:
 			ok(record{})
@@ -130,6 +173,9 @@ func (f *fakePi) message(role string, content []record) {
 func (f *fakePi) prompt(words string) {
 	f.say(record{"type": "agent_start"})
 	f.message("user", text(words))
+	if words == "SLOW" { // until it is stopped
+		return
+	}
 	for _, line := range strings.Split(words, "\n") {
 		raw, ok := strings.CutPrefix(line, "ASK ")
 		if !ok {

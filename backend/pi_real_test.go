@@ -124,6 +124,24 @@ func TestTheRealPi(t *testing.T) {
 	h.operator().call("POST", "/v1/directives", msg{"to": "pi/" + id, "title": "hello from the desk"}).want(http.StatusCreated)
 	h.waitPiText(id, "I heard: hello from the desk")
 
+	// It is forked at its second prompt: another session, which has what came before it.
+	eventually(t, "it is idle", func() bool { return h.piState(id) == "idle" })
+	forked := h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"type": "fork", "row": h.userRows(id)[1]}).want(http.StatusOK)
+	first := id
+	if id = forked.get("session"); id == "" || id == first {
+		t.Fatalf("%s", forked.body)
+	}
+	h.waitPiText(id, "I heard: not in this folder")
+	if text := h.piText(id); strings.Contains(text, "I heard: made it") || strings.Count(text, "user: ") != 1 {
+		t.Errorf("the fork has\n%s", text)
+	}
+	if now := h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK); now.get("info", "prefill") != run || now.get("info", "models", "0", "id") != "stub-1" {
+		t.Errorf("%s", now.body)
+	}
+	h.tellPi(id, "in the fork")
+	h.waitPiText(id, "I heard: in the fork")
+	eventually(t, "it is idle", func() bool { return h.piState(id) == "idle" })
+
 	before := h.piText(id)
 	h.operator().call("POST", "/api/pi/"+id+"/end", nil).want(http.StatusOK)
 	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })

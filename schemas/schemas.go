@@ -14,7 +14,7 @@ import (
 	"deskbell/backend/wire"
 )
 
-//go:embed acp/*.schema.json acs/*.schema.json ma2h/*.schema.json
+//go:embed acp/*.schema.json acs/*.schema.json ma2h/*.schema.json map/*.schema.json
 var files embed.FS
 
 // parts are the schemas that live inside another one and are used by themselves: name to file and fragment.
@@ -40,17 +40,22 @@ var parts = map[string]string{
 type FieldError struct{ Pointer, Message string }
 
 // Set is every schema of the hub, compiled. It is safe for concurrent use.
-type Set struct{ compiled map[string]*jsonschema.Schema }
+type Set struct {
+	compiled   map[string]*jsonschema.Schema
+	mapMethods map[string]string
+}
 
 // Load compiles the embedded schemas: "ma2h/message", "ma2h/response", "ma2h/submit-ack", "ma2h/get-message", "ma2h/session",
 // "ma2h/session-register", "ma2h/session-envelope", "ma2h/session-list", "ma2h/capability", "ma2h/inbound-message",
 // "ma2h/resolve-request", "ma2h/ack" and "ma2h/presence"; of ACS "acs/request-envelope", "acs/response-envelope", "acs/client-hello",
 // "acs/server-hello", "acs/context-entry", "acs/mcp-message", and one for the payload of each method, such as "acs/tool-call-request"; of ACP
-// "acp/message", and one for the params of each method but heartbeat, such as "acp/task.submit".
+// "acp/message", and one for the params of each method but heartbeat, such as "acp/task.submit"; of MAP "map/map" and one
+// for each request, answer and notification (addMAP).
 // Load once and share the set.
 func Load() (*Set, error) {
 	compiler := newCompiler()
 	ids := map[string]string{}
+	var mapDoc map[string]any
 	names, err := fs.Glob(files, "*/*.schema.json")
 	if err != nil {
 		return nil, fmt.Errorf("list schemas: %w", err)
@@ -69,7 +74,10 @@ func Load() (*Set, error) {
 		if err := compiler.AddResource(id, doc); err != nil {
 			return nil, fmt.Errorf("schema %s: %w", file, err)
 		}
-		ids[strings.TrimSuffix(file, ".schema.json")] = id
+		name := strings.TrimSuffix(file, ".schema.json")
+		if ids[name] = id; name == mapFile {
+			mapDoc = object
+		}
 	}
 	for name, place := range parts {
 		file, fragment, _ := strings.Cut(place, "#")
@@ -81,7 +89,8 @@ func Load() (*Set, error) {
 			return nil, fmt.Errorf("compile schema %s: %w", path.Base(name), err)
 		}
 	}
-	return set, nil
+	set.mapMethods = mapMethods(mapDoc)
+	return set, addMAP(set, compiler, ids[mapFile], mapDoc)
 }
 
 // Validate checks raw against the schema called name, such as "ma2h/message". The field errors, ordered by pointer, say what is wrong with

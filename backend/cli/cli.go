@@ -19,7 +19,6 @@ import (
 	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/config"
-	"deskbell/backend/piproc"
 )
 
 // The exit codes. Scripts rely on them.
@@ -70,9 +69,6 @@ type app struct {
 
 // Main runs the command that args name and returns the exit code. window is nil in a build that has none.
 func Main(args []string, window *Window) int {
-	if len(args) > 0 && args[0] == backend.PiKeeper { // the hub's own, and for nobody else
-		return piproc.Keep(args[1:])
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// A signal that comes well after the first ends the program at once; one that comes with it is the same wish.

@@ -73,11 +73,7 @@ func (a *app) pi(ctx context.Context, program string, gate bool, args []string) 
 	if err != nil {
 		return err
 	}
-	keeper, err := backend.PiKeeperOf(cfg)
-	if err == nil {
-		r.pi, err = piproc.Start(piproc.Spec{Keeper: keeper, Path: program, Args: append(all, args...), MaxLine: maxRelayed})
-	}
-	if err != nil {
+	if r.pi, err = piproc.Start(piproc.Spec{Path: program, Args: append(all, args...), MaxLine: maxRelayed}); err != nil {
 		_ = conn.CloseNow()
 		return err
 	}

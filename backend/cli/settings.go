@@ -113,7 +113,8 @@ func (a *app) secretCommand() *cobra.Command {
 		Use:   "set NAME",
 		Short: "Set a secret, read from standard input",
 		Long: "Reads one line from standard input (from a terminal: without showing it) and keeps it as a secret that a callback\n" +
-			"may name as \"secret:NAME\". It can be replaced and removed, never read back. With --agent only callbacks of those agents\n" +
+			"may name as \"secret:NAME\", and that agents may ask you for where the setting map.credentials names it.\n" +
+			"It can be replaced and removed, never read back. With --agent only those agents and their callbacks\n" +
 			"may name it; without, a new one is any agent's (it goes only to hosts you approved for that agent), and one that is\n" +
 			"replaced stays with the agents it has.",
 		Example: "  printf %s \"$HOOK_SECRET\" | deskbell secret set hook\n  deskbell secret set hook --agent deploybot < hook.txt",
@@ -133,7 +134,7 @@ func (a *app) secretCommand() *cobra.Command {
 			})
 		},
 	}
-	set.Flags().StringArrayVar(&agents, "agent", nil, "keep it for callbacks of the agent of this `ID`; may be repeated")
+	set.Flags().StringArrayVar(&agents, "agent", nil, "keep it for the agent of this `ID`; may be repeated")
 	list := &cobra.Command{
 		Use:     "list",
 		Short:   "List the names of the secrets",
@@ -178,10 +179,11 @@ func (a *app) secretCommand() *cobra.Command {
 			})
 		},
 	}
-	for _, c := range []*cobra.Command{set, list, rm} {
+	grants, revoke := a.grantCommands()
+	for _, c := range []*cobra.Command{set, list, rm, grants, revoke} {
 		a.addrFlag(c)
 	}
-	return group("secret", "Named secrets for callbacks: set, list, rm", "  deskbell secret set hook < hook.txt\n  deskbell secret list", set, list, rm)
+	return group("secret", "Named secrets, and who was granted them: set, list, rm, grants, revoke", "  deskbell secret set hook < hook.txt\n  deskbell secret list", set, list, rm, grants, revoke)
 }
 
 // readSecret reads a secret's one line from stdin; a terminal does not show it.

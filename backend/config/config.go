@@ -37,7 +37,6 @@ type Config struct {
 	EnvAllow     []string // environment variables that secret_ref "env:NAME" may name
 	Open         bool     // open the browser inbox once the hub is ready
 	Pi           string   // the pi that the hub runs: a path, or a name to look up in PATH
-	PiKeeper     []string // the command that keeps a pi (piproc.Spec); nil: this program's own
 }
 
 // Flags is what the command line said; a zero value means that the flag was not given.

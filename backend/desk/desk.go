@@ -15,6 +15,7 @@ import (
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
+	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
 	"deskbell/backend/transcript"
@@ -65,6 +66,7 @@ type Config struct {
 	Gate     *gate.Gate
 	Guardian *guardian.Guardian
 	Crew     crew.Store
+	Network  *mapnet.Net
 	Secrets  Secrets
 	// Practice posts the practice ask and returns its id.
 	Practice func(ctx context.Context) (string, error)
@@ -142,11 +144,21 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/pi", d.piSessions),
 		op("POST /api/pi", d.startPi),
 		op("GET /api/pi-files", d.piFiles),
+		op("GET /api/pi-models", d.piModels),
 		op("GET /api/pi/{id}", d.piSession),
 		op("GET /api/pi/{id}/rows", d.piRows),
+		op("GET /api/pi/{id}/forks", d.piForks),
 		{Pattern: "POST /api/pi/{id}/commands", Access: protocol.OperatorOnly, Handle: d.tellPi, MaxBody: 32 << 20},
 		op("POST /api/pi/{id}/stop", d.stopPi),
 		op("POST /api/pi/{id}/end", d.endPi),
+		op("GET /api/conversations", d.conversations),
+		op("POST /api/conversations", d.begin),
+		op("GET /api/conversations/{id}", d.conversation),
+		op("POST /api/conversations/{id}/turns", d.says),
+		op("POST /api/conversations/{id}/act", d.actOn),
+		op("GET /api/network", d.network),
+		op("GET /api/grants", d.grants),
+		op("DELETE /api/grants/{id}", d.revokeGrant),
 		op("GET /v1/agents", d.listAgents),
 		op("POST /v1/agents", d.addAgent),
 		op("DELETE /v1/agents/{id}", d.revokeAgent),

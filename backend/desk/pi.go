@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
 
@@ -18,12 +17,17 @@ import (
 type Pi interface {
 	// Current returns a session that runs.
 	Current(id string) (PiNow, bool)
+	// Then is the session that took that one's place, and runs; "" for none.
+	Then(id string) string
 	// Begin starts a pi, and returns its session's id.
 	Begin(ctx context.Context, s PiStart) (string, error)
 	// Files are the sessions that pi itself keeps of a folder.
 	Files(folder string) ([]PiFile, error)
-	// Send tells a session something and returns its answer.
-	Send(ctx context.Context, id string, c pirpc.Command) (pirpc.Result, error)
+	// Send tells a session something and returns its answer, and the id of the session that is there then.
+	Send(ctx context.Context, id string, c pirpc.Command) (r pirpc.Result, then string, err error)
+	// Forks are the prompts at which a session can be forked; Fork forks it at one of them, or at that row.
+	Forks(ctx context.Context, id string) ([]pirpc.Fork, error)
+	Fork(ctx context.Context, id, entry string, row int) (r pirpc.Result, then string, err error)
 	// Stop stops what a session does now; End ends its process.
 	Stop(id string) error
 	End(id string) error
@@ -85,6 +89,7 @@ type piView struct {
 	Ended     []render.Span `json:"ended,omitempty"`
 	Rows      int           `json:"rows"`
 	Resumable bool          `json:"resumable"`
+	Then      string        `json:"then,omitempty"` // the session that took its place, while that runs
 }
 
 func (d *Desk) viewPi(s transcript.Session) (piView, pirpc.Info, []PiAsk) {
@@ -98,6 +103,8 @@ func (d *Desk) viewPi(s transcript.Session) (piView, pirpc.Info, []PiAsk) {
 	if now, ok := d.Pi.Current(s.ID); ok {
 		v.State, info, asks = now.State, now.Info, now.Asks
 		v.Waiting, v.Resumable = len(asks), false
+	} else {
+		v.Then = d.Pi.Then(s.ID)
 	}
 	if s.Ended != "" && !s.EndedAt.IsZero() {
 		text, _ := render.Cut(s.Ended, maxPrompt)
@@ -164,9 +171,9 @@ func spansOf(texts []string) [][]render.Span {
 }
 
 func viewPiInfo(i pirpc.Info) map[string]any {
-	statuses, widgets, commands, models := [][]render.Span{}, []map[string]any{}, []map[string]any{}, []map[string]any{}
+	statuses, widgets, commands := []map[string]any{}, []map[string]any{}, []map[string]any{}
 	for _, s := range i.Statuses {
-		statuses = append(statuses, shortSpans(pirpc.Plain(s.Text)))
+		statuses = append(statuses, map[string]any{"key": render.Terminal(s.Key), "text": shortSpans(pirpc.Plain(s.Text))})
 	}
 	for _, w := range i.Widgets {
 		widgets = append(widgets, map[string]any{"lines": spansOf(w.Lines), "below": w.Below})
@@ -174,15 +181,21 @@ func viewPiInfo(i pirpc.Info) map[string]any {
 	for _, c := range i.Commands {
 		commands = append(commands, map[string]any{"name": render.Terminal(c.Name), "description": shortSpans(c.Description), "source": render.Terminal(c.Source)})
 	}
-	for _, m := range i.Models {
-		models = append(models, map[string]any{"id": m.Provider + "/" + m.ID, "name": render.Terminal(m.Name), "images": m.Images, "reasoning": m.Reasoning})
-	}
 	out := map[string]any{
-		"thinking": i.Thinking, "steering": spansOf(i.Steering), "follow_up": spansOf(i.FollowUp), "statuses": statuses, "widgets": widgets, "commands": commands, "models": models,
+		"thinking": i.Thinking, "steering": spansOf(i.Steering), "follow_up": spansOf(i.FollowUp), "statuses": statuses, "widgets": widgets, "commands": commands, "models": viewPiModels(i.Models), "levels": list(i.Levels),
+		"provider": i.Model.Provider, "model": i.Model.ID, "reasoning": i.Model.Reasoning,
 		"images": i.Model.Images, "prefill": pirpc.Plain(i.Prefill), "retry": nil, "context": i.Context, "total": i.Total,
 	}
 	if i.Retry != nil {
 		out["retry"] = map[string]any{"attempt": i.Retry.Attempt, "most": i.Retry.Most, "delay_ms": i.Retry.DelayMs, "error": shortSpans(pirpc.Plain(i.Retry.Error))}
+	}
+	return out
+}
+
+func viewPiModels(models []pirpc.Model) []map[string]any {
+	out := []map[string]any{}
+	for _, m := range models {
+		out = append(out, map[string]any{"provider": m.Provider, "id": m.ID, "name": render.Terminal(m.Name), "images": m.Images, "reasoning": m.Reasoning})
 	}
 	return out
 }
@@ -214,94 +227,18 @@ func (d *Desk) startPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 	return protocol.WriteJSON(w, http.StatusCreated, map[string]any{"id": id})
 }
 
-// piTold is what the page tells a session: what somebody wrote, or one of pi's commands.
-type piTold struct {
-	Text     string  `json:"text"`
-	Steer    bool    `json:"steer"` // before what it does next, instead of after it
-	Images   []image `json:"images"`
-	Type     string  `json:"type"`
-	Provider string  `json:"provider"`
-	Model    string  `json:"model"`
-	Level    string  `json:"level"`
-	Name     string  `json:"name"`
-	Entry    string  `json:"entry"`
-}
-
-type image struct {
-	Mime string `json:"mime"`
-	Data string `json:"data"`
-}
-
-// command is what pi is told. Only what the page offers.
-func (t piTold) command(known []pirpc.SlashCommand) (pirpc.Command, error) {
-	params := map[string]any{}
-	switch t.Type {
-	case "":
-		c, err := pirpc.Typed(t.Text, known)
-		if err != nil {
-			return c, inbox.Invalid("/text", "%s", err)
-		}
-		if c.Type != "prompt" {
-			return c, nil
-		}
-		how := "followUp"
-		if t.Steer {
-			how = "steer"
-		}
-		c.Params["streamingBehavior"] = how
-		if len(t.Images) > 0 {
-			var all []pirpc.Image
-			for _, i := range t.Images {
-				all = append(all, pirpc.Image{Type: "image", Data: i.Data, Mime: i.Mime})
-			}
-			c.Params["images"] = all
-		}
-		return c, nil
-	case "set_model":
-		params["provider"], params["modelId"] = t.Provider, t.Model
-	case "set_thinking_level":
-		params["level"] = t.Level
-	case "set_session_name":
-		params["name"] = t.Name
-	case "fork":
-		params["entryId"] = t.Entry
-	case "compact", "new_session", "export_html", "clear_queue", "abort_retry", "abort_bash", "get_fork_messages":
-	default:
-		return pirpc.Command{}, inbox.Invalid("/type", "%q is nothing that can be told from here", t.Type)
-	}
-	return pirpc.Command{Type: t.Type, Params: params}, nil
-}
-
-func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	told, err := decode[piTold](r)
+// piModels answers with the models that the pi that was seen last can use.
+func (d *Desk) piModels(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	page, err := d.Transcripts.List(r.Context(), piName, time.Time{}, piPage)
 	if err != nil {
 		return err
 	}
-	now, ok := d.Pi.Current(r.PathValue("id"))
-	if !ok {
-		return protocol.Errorf(http.StatusConflict, "not_running", "this session does not run now")
+	for _, s := range page {
+		if _, info, _ := d.viewPi(s); len(info.Models) > 0 {
+			return protocol.WriteJSON(w, http.StatusOK, map[string]any{"models": viewPiModels(info.Models)})
+		}
 	}
-	c, err := told.command(now.Info.Commands)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), piWait)
-	defer cancel()
-	result, err := d.Pi.Send(ctx, r.PathValue("id"), c)
-	if errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil {
-		return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{"type": c.Type, "done": false})
-	}
-	if err != nil {
-		return err
-	}
-	out := map[string]any{"type": c.Type, "done": true}
-	if c.Type == "export_html" {
-		out["path"] = shortSpans(result.Field("path"))
-	}
-	if result.Vetoed() {
-		out["vetoed"] = true
-	}
-	return protocol.WriteJSON(w, http.StatusOK, out)
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"models": []any{}})
 }
 
 func (d *Desk) stopPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

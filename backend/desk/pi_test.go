@@ -17,7 +17,7 @@ func TestWhatIsTold(t *testing.T) {
 	if c, err := (piTold{Type: "set_model", Provider: "a", Model: "b"}).command(nil); err != nil || c.Check() != nil {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for _, told := range []piTold{{Type: "bash"}, {Type: "switch_session"}, {Type: "nope"}, {Text: "/login"}} {
+	for _, told := range []piTold{{Type: "bash"}, {Type: "switch_session"}, {Type: "nope"}, {Type: "get_fork_messages"}, {Text: "/login"}, {Text: "/fork"}} {
 		if c, err := told.command(nil); err == nil {
 			t.Errorf("%+v becomes %+v", told, c)
 		}

@@ -82,6 +82,14 @@ const RuleJudge = "rule:"
 // none matches is left to the person.
 func (g *Gate) Judge(s Subject) Ruling { return judge(*g.rules.Load(), s, g.Place) }
 
+// JudgeSettled is Judge, after the change of the rules that is under way, if any: what it says of a call that is open is not
+// older than the change that found that call, or did not.
+func (g *Gate) JudgeSettled(s Subject) Ruling {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	return g.Judge(s)
+}
+
 // AllowedBy says whether those rules, in their order, allow a call.
 func (g *Gate) AllowedBy(rules []Rule, s Subject) bool {
 	return judge(rules, s, g.Place).Verdict == Allow

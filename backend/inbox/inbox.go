@@ -35,6 +35,8 @@ type Config struct {
 	OnDue func()
 	// OnRule is called after a commit that stored a rule with the decision of that item, before anybody is told of it.
 	OnRule func(item string)
+	// OnCall is called after a commit that left a call open before the person: rules may have come since it was judged.
+	OnCall func(it Item)
 	Log    *slog.Logger
 }
 
@@ -83,7 +85,7 @@ func (in *Inbox) Submit(ctx context.Context, n New) (it Item, fresh bool, err er
 	if !it.ExpiresAt.IsZero() {
 		in.OnDue()
 	}
-	in.watchers.publish(it)
+	in.publish(it)
 	return it, true, nil
 }
 
@@ -182,12 +184,19 @@ func (in *Inbox) Tell(ch Change) {
 	if ch.Rule != nil {
 		in.OnRule(ch.Item.ID)
 	}
-	in.watchers.publish(ch.Item)
+	in.publish(ch.Item)
 	if ch.Owed != nil {
 		in.OnOwed()
 	}
 	if ch.Hand != nil {
 		in.OnHand(ch.Item.Agent)
+	}
+}
+
+func (in *Inbox) publish(it Item) {
+	in.watchers.publish(it)
+	if it.State == Open && it.Pending == nil && it.Content.AsksLeave() && in.OnCall != nil {
+		in.OnCall(it)
 	}
 }
 

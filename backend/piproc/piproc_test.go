@@ -13,14 +13,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"deskbell/backend/supervise"
 )
 
-// This test's own program is also the keeper, and a hub that is killed.
+// This test's own program is also the supervisor, and a hub that is killed.
 func TestMain(m *testing.M) {
-	switch os.Getenv("PIPROC") {
-	case "keeper":
-		os.Exit(Keep(os.Args[1:]))
-	case "hub":
+	supervise.Main()
+	if os.Getenv("PIPROC") == "hub" {
 		os.Exit(hub(os.Args[1:]))
 	}
 	os.Exit(m.Run())
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 
 // hub starts a pi and waits to be killed.
 func hub(args []string) int {
-	p, err := Start(Spec{Keeper: []string{os.Args[0]}, Path: args[0], Args: args[1:], Env: append(os.Environ(), "PIPROC=keeper")})
+	p, err := Start(Spec{Path: args[0], Args: args[1:]})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -65,7 +65,7 @@ echo up >&9
 
 func start(t *testing.T, alive, script string) *Process {
 	t.Helper()
-	p, err := Start(Spec{Keeper: []string{os.Args[0]}, Path: "sh", Args: []string{"-c", script}, Env: append(os.Environ(), "PIPROC=keeper", "ALIVE="+alive)})
+	p, err := Start(Spec{Path: "sh", Args: []string{"-c", script}, Env: append(os.Environ(), "ALIVE="+alive)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,10 +123,10 @@ func TestAFailedStartTellsItsReason(t *testing.T) {
 	if err != nil || exit.Code != 1 || !strings.Contains(exit.String(), `Model "x/y" not found`) {
 		t.Errorf("%s, %v", exit, err)
 	}
-	if _, err := Start(Spec{Keeper: []string{os.Args[0]}, Path: "no-such-pi"}); err == nil || !strings.Contains(err.Error(), "no-such-pi") {
+	if _, err := Start(Spec{Path: "no-such-pi"}); err == nil || !strings.Contains(err.Error(), "no-such-pi") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Start(Spec{Keeper: []string{os.Args[0]}, Path: "sh", Dir: "/no/such/folder"}); err == nil || !strings.Contains(err.Error(), "/no/such/folder") {
+	if _, err := Start(Spec{Path: "sh", Dir: "/no/such/folder"}); err == nil || !strings.Contains(err.Error(), "/no/such/folder") {
 		t.Errorf("%v", err)
 	}
 }

@@ -96,6 +96,8 @@ var specs = map[string]spec{
 	"switch_session":                {params: []param{{"sessionPath", someText, true, nil}}, replaces: true},
 	"fork":                          {params: []param{{"entryId", someText, true, nil}}, replaces: true},
 	"clone":                         {replaces: true},
+	"branch":                        {params: []param{{"entryId", someText, true, nil}}, replaces: true}, // fork, before 0.43
+	"get_branch_messages":           {within: quick},
 	"get_fork_messages":             {within: quick},
 	"get_entries":                   {params: []param{{"since", someText, false, nil}}, within: quick},
 	"get_tree":                      {within: quick},

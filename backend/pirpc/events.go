@@ -114,6 +114,7 @@ func (s *Session) applied(r Result) {
 	default:
 		if specs[r.Command.Type].replaces && !r.Vetoed() {
 			s.replace()
+			s.Info.Prefill = clip(f.text("text"), maxText) // a fork's: the prompt that it was made at
 		}
 	}
 }

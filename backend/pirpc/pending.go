@@ -3,6 +3,7 @@ package pirpc
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,9 @@ type Result struct {
 
 // OK says whether the command did what it says.
 func (r Result) OK() bool { return r.Error == "" && !r.NoAnswer }
+
+// Unknown says that this pi has no such command.
+func (r Result) Unknown() bool { return strings.HasPrefix(r.Error, "Unknown command") }
 
 // Field is a member of the data; "" when it is no text.
 func (r Result) Field(name string) string { return object(r.Data).text(name) }
@@ -49,7 +53,7 @@ func (s *Session) settle(f fields) (pending, bool) {
 	}
 	name, found, n := canonical(f.text("command")), "", 0
 	for key, p := range s.pending {
-		if p.command.Type == name {
+		if canonical(p.command.Type) == name {
 			found = key
 			n++
 		}

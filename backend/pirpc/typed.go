@@ -7,8 +7,8 @@ import (
 
 // builtins are the slash commands of pi's own terminal that its RPC does not know: they would reach the model as text.
 var builtins = []string{
-	"login", "logout", "settings", "scoped-models", "share", "copy", "session", "changelog", "hotkeys", "fork", "tree", "resume", "quit", "exit", "reload",
-	"debug", "import", "clone", "theme", "help", "trust",
+	"login", "logout", "settings", "scoped-models", "share", "copy", "session", "changelog", "hotkeys", "tree", "resume", "quit", "exit", "reload",
+	"debug", "import", "theme", "help", "trust",
 }
 
 // Typed is what the person means by what they wrote: pi's own commands are found in it, as in pi's own terminal, and all
@@ -52,6 +52,10 @@ func Typed(text string, known []SlashCommand) (Command, error) {
 		return with("set_thinking_level", "level")
 	case "new":
 		return Command{Type: "new_session"}, nil
+	case "clone":
+		return Command{Type: "clone"}, nil
+	case "fork":
+		return prompt, &ParamError{"/fork", "", "needs a prompt to fork at: choose one of yours in the transcript"}
 	case "model":
 		provider, model, ok := strings.Cut(argument, "/")
 		if !ok {

@@ -37,6 +37,11 @@ const (
 	Freshness         = "presence.freshness_seconds"
 	ACPRoles          = "acp.roles"
 	ACPGate           = "acp.gate"
+	MAPCredential     = "map.require_credential"
+	MAPSecrets        = "map.credentials"
+	MAPWorkspaces     = "map.workspaces"
+	MAPPeers          = "map.peers"
+	MAPSystem         = "map.system_id"
 )
 
 // rule is what one key may hold. Exactly one of the kinds is set.
@@ -68,6 +73,11 @@ func rules(user string) map[string]rule {
 		Freshness:         {def: 90, min: 1, max: week},
 		ACPRoles:          {def: Roles{}, parse: parseRoles},
 		ACPGate:           {def: Gate{GateNone}, parse: parseGate},
+		MAPCredential:     {def: false},
+		MAPSecrets:        {def: []string{}, parse: listOf(parseMAPSecret)},
+		MAPWorkspaces:     {def: []string{}, parse: listOf(parseMAPWorkspace)},
+		MAPPeers:          {def: []string{}, parse: listOf(parseMAPPeer)},
+		MAPSystem:         {def: "", parse: parseMAPSystem},
 	}
 }
 
@@ -187,6 +197,7 @@ func (v Values) check(fail func(key, format string, args ...any)) {
 	if v.Int(MinTTL) > v.Int(MaxTTL) {
 		fail(MinTTL, "the shortest lease (%d s) may not be longer than the longest (%s, %d s)", v.Int(MinTTL), MaxTTL, v.Int(MaxTTL))
 	}
+	v.checkMAP(fail)
 }
 
 var operatorName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)

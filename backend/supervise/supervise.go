@@ -1,9 +1,13 @@
 // Package supervise runs commands so that nothing of them outlives the program that started them, however it ends. Each
-// command has a supervisor: this same executable again, which holds one end of a pipe whose other end dies with the
-// starter. When the pipe ends the supervisor ends the command with all that it started, and goes.
+// command has a supervisor: this same executable again, which holds one end of a pipe, the leash, whose other end dies
+// with the starter. When the leash ends the supervisor ends the command with all that it started, and goes.
+//
+// A command that is talked to through its standard input does not see the end of it when the starter dies: the supervisor
+// keeps it open until the command has been told to end. Some leave their own children running otherwise.
 package supervise
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -16,7 +20,7 @@ import (
 // marker is the variable of the environment by which the executable knows that it is to supervise.
 const marker = "DESKBELL_SUPERVISE"
 
-// Grace is how long a command has to end by itself after it was told to.
+// Grace is how long a command has to end by itself after it was told to, unless it says otherwise.
 const Grace = 2 * time.Second
 
 // ErrUnsupported: this system has no way to keep a promise about everything that a command starts.
@@ -33,16 +37,26 @@ type Command struct {
 	Argv []string
 	Env  []string // all of its environment
 	Dir  string
+	// Talks says that its standard input and output are pipes to the starter; otherwise they are nothing.
+	Talks bool
+	// Grace is how long it has to end by itself; 0: Grace.
+	Grace time.Duration
+	// Tail is how much of the end of its standard error is kept, in bytes; 0: 4096.
+	Tail int
 }
 
 // Process is a command that was started. Its methods are safe for concurrent use.
 type Process struct {
-	cmd  *exec.Cmd
-	hold io.Closer // ends the supervisor when it is closed
-	tail *tail
-	done chan struct{}
-	once sync.Once
-	err  error
+	// In and Out are the command's standard input and output, where it talks. Who started it closes them.
+	In, Out *os.File
+
+	cmd   *exec.Cmd
+	leash io.Closer // ends the command when it is closed
+	grace time.Duration
+	tail  *tail
+	done  chan struct{}
+	once  sync.Once
+	err   error
 }
 
 // Main is to be called first thing in main of every program that calls Start: in a process that is a supervisor it does
@@ -60,25 +74,54 @@ func Start(c Command) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
+	grace := cmp.Or(c.Grace, Grace)
+	p := &Process{cmd: exec.Command(self, c.Argv...), grace: grace, tail: &tail{most: cmp.Or(c.Tail, defaultTail)}, done: make(chan struct{})}
+	p.cmd.Env = append(append([]string{}, c.Env...), marker+"="+grace.String())
+	p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay, p.cmd.SysProcAttr = c.Dir, p.tail, time.Second, ownGroup()
+	theirs, ours, err := p.pipes(c.Talks)
+	if err == nil {
+		err = p.cmd.Start()
 	}
-	defer r.Close()
-	p := &Process{cmd: exec.Command(self, c.Argv...), hold: w, tail: &tail{}, done: make(chan struct{})}
-	p.cmd.Env = append(append([]string{}, c.Env...), marker+"=1")
-	p.cmd.Dir, p.cmd.Stdin, p.cmd.Stderr, p.cmd.WaitDelay = c.Dir, r, p.tail, time.Second
-	p.cmd.SysProcAttr = ownGroup()
-	if err := p.cmd.Start(); err != nil {
-		return nil, errors.Join(err, w.Close())
+	err = errors.Join(err, closeAll(theirs))
+	if err != nil {
+		return nil, errors.Join(err, closeAll(ours))
 	}
 	go func() {
 		defer close(p.done)
 		p.err = p.cmd.Wait()
-		killGroup(p.cmd.Process.Pid) // should the supervisor have been killed, its group is not spared
-		_ = w.Close()                // it may be closed already
+		endGroup(p.cmd.Process.Pid, grace) // should the supervisor have been killed, its group is not spared
+		p.Stop()
 	}()
 	return p, nil
+}
+
+// pipes makes the leash and, for a command that talks, what it talks through. theirs are the supervisor's ends.
+func (p *Process) pipes(talks bool) (theirs, ours []*os.File, err error) {
+	pipe := func() (r, w *os.File) {
+		var e error
+		if r, w, e = os.Pipe(); e != nil {
+			err = errors.Join(err, e)
+		}
+		return r, w
+	}
+	leash, hold := pipe()
+	theirs, ours, p.leash, p.cmd.ExtraFiles = []*os.File{leash}, []*os.File{hold}, hold, []*os.File{leash}
+	if talks {
+		in, inW := pipe()
+		out, outW := pipe()
+		theirs, ours = append(theirs, in, outW), append(ours, inW, out)
+		p.In, p.Out, p.cmd.Stdin, p.cmd.Stdout, p.cmd.ExtraFiles = inW, out, in, outW, append(p.cmd.ExtraFiles, inW)
+	}
+	return theirs, ours, err
+}
+
+func closeAll(files []*os.File) (err error) {
+	for _, f := range files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
 }
 
 // Done is closed when the command has ended and nothing of it is left.
@@ -93,17 +136,29 @@ func (p *Process) Failure() (how, said string) {
 	case p.err == nil, errors.Is(p.err, exec.ErrWaitDelay):
 		return "", ""
 	case errors.As(p.err, &exit):
-		return exit.String(), p.tail.String()
+		return exit.String(), p.Stderr()
 	}
-	return p.err.Error(), p.tail.String()
+	return p.err.Error(), p.Stderr()
 }
+
+// Code is the command's status as a shell has it, once it has ended: 128 and more stand for a signal.
+func (p *Process) Code() int {
+	<-p.done
+	return status(p.cmd.ProcessState)
+}
+
+// Stderr is the end of what the command wrote to its standard error so far.
+func (p *Process) Stderr() string { return p.tail.String() }
+
+// Stop asks for the end of the command and everything that it started, and does not wait.
+func (p *Process) Stop() { p.once.Do(func() { _ = p.leash.Close() }) }
 
 // Kill ends the command and everything that it started, and returns when that is done.
 func (p *Process) Kill() {
-	p.once.Do(func() { _ = p.hold.Close() })
+	p.Stop()
 	select {
 	case <-p.done:
-	case <-time.After(2*Grace + time.Second):
+	case <-time.After(p.grace + Grace + time.Second):
 		killGroup(p.cmd.Process.Pid)
 		<-p.done
 	}
@@ -111,17 +166,18 @@ func (p *Process) Kill() {
 
 // tail keeps the last of what is written to it.
 type tail struct {
+	most int // bytes
 	mu   sync.Mutex
 	kept []byte
 }
 
-const maxTail = 4096 // bytes
+const defaultTail = 4096 // bytes
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
-	if over := len(t.kept) - maxTail; over > 0 {
+	if over := len(t.kept) - t.most; over > 0 {
 		t.kept = append(t.kept[:0], t.kept[over:]...)
 	}
 	return len(b), nil

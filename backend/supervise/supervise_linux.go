@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // executable is this program even after its file was replaced.
 func executable() (string, error) { return "/proc/self/exe", nil }
 
-func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// dieWithParent asks the command to end when its supervisor is killed: one that does so in good order ends its children too.
+func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} }
 
 // adoptOrphans makes every process below this one its child when its parent goes, also one that left the group.
 func adoptOrphans() {
@@ -20,13 +22,18 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // without it the group is ended still
 }
 
-// sweep kills what is below this process until nothing is, for as long as a command has to end, and returns how many are left.
-func sweep() int {
+// sweep kills what is below this process until nothing is, for as long as a command has to end, and says whether that was
+// reached.
+func sweep() bool {
 	until := time.Now().Add(Grace)
 	for {
 		left := children()
-		if len(left) == 0 || time.Now().After(until) {
-			return len(left)
+		if len(left) == 0 {
+			return true
+		}
+		if time.Now().After(until) {
+			fmt.Fprintf(os.Stderr, "%d processes that it started could not be ended\n", len(left))
+			return false
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

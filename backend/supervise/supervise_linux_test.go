@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,7 @@ const starter = "DESKBELL_TEST_STARTER"
 func TestMain(m *testing.M) {
 	Main()
 	if script := os.Getenv(starter); script != "" {
-		p, err := Start(Command{Argv: []string{"/bin/sh", "-c", script}, Env: os.Environ()})
+		p, err := Start(Command{Argv: []string{"/bin/sh", "-c", script}, Env: os.Environ(), Talks: true})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -144,6 +145,49 @@ func TestKilledSupervisorLeavesNoGroup(t *testing.T) {
 	<-p.Done()
 	for name, pid := range pids {
 		until(t, name+" is gone", func() bool { return !runs(pid) })
+	}
+}
+
+// A command that is talked to learns of its starter's death by being told to end, and not by the end of its input.
+func TestInputOutlivesTheStarter(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), starter+`=cd `+dir+`; trap "echo told >how; exit" TERM; echo $$ >main; read -r line; echo ended >how; sleep 1000 & wait`)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exists := func(name string) func() bool {
+		return func() bool { text, err := os.ReadFile(filepath.Join(dir, name)); return err == nil && len(text) > 0 }
+	}
+	until(t, "it runs", exists("main"))
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	until(t, "it has ended", exists("how"))
+	if how, err := os.ReadFile(filepath.Join(dir, "how")); string(how) != "told\n" {
+		t.Errorf("%q, %v", how, err)
+	}
+}
+
+// What a command says and is told, and its status when it is stopped.
+func TestTalking(t *testing.T) {
+	p, err := Start(Command{Argv: []string{"/bin/cat"}, Env: os.Environ(), Talks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.In.Close()
+	defer p.Out.Close()
+	if _, err := p.In.WriteString("hello"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(p.Out, got); err != nil || string(got) != "hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+	p.Stop()
+	if code := p.Code(); code != 128+int(syscall.SIGTERM) {
+		t.Errorf("status %d", code)
 	}
 }
 

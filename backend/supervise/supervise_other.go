@@ -2,12 +2,20 @@
 
 package supervise
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+	"time"
+)
 
 func executable() (string, error) { return "", ErrUnsupported }
 
 func ownGroup() *syscall.SysProcAttr { return nil }
 
 func killGroup(int) {}
+
+func endGroup(int, time.Duration) {}
+
+func status(s *os.ProcessState) int { return s.ExitCode() }
 
 func supervise([]string) int { return 2 }

@@ -13,5 +13,5 @@ func dieWithParent() *syscall.SysProcAttr { return nil }
 
 func adoptOrphans() {}
 
-// sweep has nothing to do here: the group is all that can be known.
-func sweep() int { return 0 }
+// sweep reaches nothing here: the group is all that can be known.
+func sweep() bool { return false }

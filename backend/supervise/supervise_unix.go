@@ -3,7 +3,6 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,63 +18,91 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 
 func killGroup(leader int) { _ = syscall.Kill(-leader, syscall.SIGKILL) } // it may be gone already
 
-// supervise runs argv in this process's own group until it ends, or until standard input does; either way nothing of it
-// is left afterwards. It returns the command's status.
+// endGroup ends what is left of a group whose supervisor is gone. Its command was told so by the system, where the system
+// does that; after the grace nothing of the group is spared.
+func endGroup(leader int, grace time.Duration) {
+	for until := time.Now().Add(grace); syscall.Kill(-leader, 0) == nil; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			killGroup(leader)
+			return
+		}
+	}
+}
+
+// The files of a supervisor besides the command's own.
+const (
+	leashFile = 3
+	inputFile = 4 // the other end of its standard input, where the command talks
+)
+
+// supervise runs argv in this process's own group until it ends, or until the leash does; either way nothing of it is left
+// afterwards. It returns the command's status.
 func supervise(argv []string) int {
-	if len(argv) == 0 {
+	grace, err := time.ParseDuration(os.Getenv(marker))
+	if err != nil || len(argv) == 0 {
 		return 2
 	}
-	// The command dies with the thread that started it, so this one stays.
+	// The command is told of this process's death by the thread that started it, so this one stays.
 	runtime.LockOSThread()
 	adoptOrphans()
-	// They are meant for the command, which is in the same group. Caught and not ignored: what is ignored stays so in the command.
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	syscall.CloseOnExec(leashFile)
+	syscall.CloseOnExec(inputFile)
+	leash, input := os.NewFile(leashFile, "leash"), os.NewFile(inputFile, "input")
+	// Those that come from a terminal are meant for the command, which is in the same group. Caught and not ignored: what is
+	// ignored stays so in the command.
+	signals, told := make(chan os.Signal, 16), make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGHUP)
+	signal.Notify(told, syscall.SIGTERM)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, marker+"=") {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Stderr, cmd.SysProcAttr = os.Stderr, dieWithParent()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdin, os.Stdout, os.Stderr, dieWithParent()
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 127
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its state
+	}()
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_, _ = io.Copy(io.Discard, os.Stdin) // however it ends, its starter is gone or wants the end
+		_, _ = io.Copy(io.Discard, leash) // however it ends, its starter is gone or wants the end
 	}()
 	select {
-	case err := <-ended:
-		if left := sweep(); left > 0 {
-			fmt.Fprintf(os.Stderr, "%d processes that it started could not be ended\n", left)
-			return 1
-		}
-		return status(err)
+	case <-ended:
+	case <-told:
+		finish(cmd.Process, ended, grace)
 	case <-gone:
+		finish(cmd.Process, ended, grace)
 	}
+	_ = input.Close() // there is none where the command does not talk
+	if !sweep() {
+		killGroup(os.Getpid()) // and this process with it
+	}
+	return status(cmd.ProcessState)
+}
+
+// finish tells the command and its group to end, and after the grace ends the command outright.
+func finish(p *os.Process, ended <-chan struct{}, grace time.Duration) {
 	_ = syscall.Kill(-os.Getpid(), syscall.SIGTERM)
 	select {
 	case <-ended:
-	case <-time.After(Grace):
+	case <-time.After(grace):
+		_ = p.Kill() // unless it has just ended
+		<-ended
 	}
-	sweep()
-	killGroup(os.Getpid()) // and this process with it
-	return 1
 }
 
 // status is the status of a process as a shell has it.
-func status(err error) int {
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		return 0
-	}
-	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+func status(s *os.ProcessState) int {
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}
-	return exit.ExitCode()
+	return s.ExitCode()
 }

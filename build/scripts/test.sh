@@ -33,11 +33,13 @@ go_tests() { CGO_ENABLED=1 go test -race -timeout 20m ./...; }
 build_both() { build_headless && build_desktop; }
 unit_tests() { (cd frontend && npm run --silent test </dev/null); }
 browser_tests() { (cd frontend && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test:browser </dev/null); }
+map_clients() { (cd build/maptest && npm ci --silent --ignore-scripts --no-audit --no-fund </dev/null && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test </dev/null); }
 
 phase "preparing" prepare
 phase "reading the code" bash build/scripts/lint.sh
 phase "go test -race" go_tests
 phase "building" build_both
+phase "published MAP clients" map_clients
 phase "frontend units" unit_tests
 phase "browser" browser_tests
 phase "window" bash build/scripts/window-test.sh

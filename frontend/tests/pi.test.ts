@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completions, contextWords, splitArgs, usageWords } from '../src/lib/piwords';
+import { completions, contextWords, levelsOf, quietWords, splitArgs, usageWords } from '../src/lib/piwords';
 
 const usage = { input: 10, output: 5, cache_read: 0, cache_write: 0, total: 0, cost: 0 };
 
@@ -19,6 +19,19 @@ describe('the words of sessions of pi', () => {
     expect(completions('/x', commands).map((c) => c.name)).toEqual(['fix', 'export']);
     expect(completions('/fix it', commands)).toEqual([]);
     expect(completions('fix', commands)).toEqual([]);
+  });
+
+  it('offers the levels of thinking that pi names, or else those that every pi has', () => {
+    expect(levelsOf({ levels: ['off', 'max'], reasoning: true, thinking: 'max' })).toEqual(['off', 'max']);
+    expect(levelsOf({ levels: ['off', 'max'], reasoning: true, thinking: 'low' })).toEqual(['low', 'off', 'max']);
+    expect(levelsOf({ levels: ['off'], reasoning: false, thinking: 'off' })).toEqual([]);
+    expect(levelsOf({ levels: [], reasoning: true, thinking: 'odd' })).toEqual(['off', 'minimal', 'low', 'medium', 'high', 'xhigh', 'odd']);
+  });
+
+  it('says when nothing was heard for long of one that is at work', () => {
+    expect(quietWords('running', 119_000)).toBe('');
+    expect(quietWords('running', 185_000)).toContain('for 3 minutes');
+    for (const s of ['waiting', 'idle', 'exited'] as const) expect(quietWords(s, 185_000)).toBe('');
   });
 
   it('splits arguments as a shell would', () => {

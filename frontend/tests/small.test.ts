@@ -93,7 +93,7 @@ it('tells what is snoozed from what waits for somebody else', () => {
 
 it('says how an item ended that was open before the person', () => {
   const outcome = { resolution: 'cancelled', edited: false, actor: 'agent:bot', resolved_at: 1, defaulted: false };
-  const end = (d: object) => endedWords({ state: 'cancelled', box: 'done', agent: 'bot', ...d }, 'human:maria');
+  const end = (d: object) => endedWords({ protocol: 'ma2h', kind: 'question', state: 'cancelled', box: 'done', agent: 'bot', ...d }, 'human:maria');
   expect(end({})).toBe('Withdrawn by bot while you had it open. Nothing was sent.');
   expect(end({ outcome })).toBe('Withdrawn by bot while you had it open. Nothing was sent.');
   expect(end({ outcome: { ...outcome, actor: 'system:agent-gone' } })).toBe('Withdrawn by bot, which stopped waiting, while you had it open. Nothing was sent.');
@@ -104,10 +104,11 @@ it('says how an item ended that was open before the person', () => {
 
 it('says of a call that nobody waits for it any more', () => {
   const call = {} as never;
-  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('Withdrawn. The agent is no longer waiting. Nothing of yours was sent.');
+  expect(endedWords({ protocol: 'ma2h', kind: 'question', state: 'cancelled', box: 'done', agent: 'a', call }, 'maria')).toBe('Withdrawn. The agent is no longer waiting. Nothing of yours was sent.');
   const told = { resolution: 'cancelled', edited: false, actor: 'system:agent-gone', resolved_at: 1, defaulted: false, comment: [{ t: 'The hub is closing; nobody can answer this now.' }] };
-  expect(endedWords({ state: 'cancelled', box: 'done', agent: 'a', call, outcome: told }, 'maria')).toBe('Withdrawn. The hub is closing; nobody can answer this now. Nothing of yours was sent.');
-  expect(endedWords({ state: 'expired', box: 'done', agent: 'a', call }, 'maria')).toMatch(/the hub said no/);
+  expect(endedWords({ protocol: 'ma2h', kind: 'question', state: 'cancelled', box: 'done', agent: 'a', call, outcome: told }, 'maria')).toBe('Withdrawn. The hub is closing; nobody can answer this now. Nothing of yours was sent.');
+  expect(endedWords({ protocol: 'ma2h', kind: 'question', state: 'expired', box: 'done', agent: 'a', call }, 'maria')).toMatch(/the hub said no/);
+  expect(endedWords({ protocol: 'pi', kind: 'question', state: 'expired', box: 'done', agent: 'a' }, 'maria')).toMatch(/pi went on without you, which counts as no/);
 });
 
 describe('the words of settings', () => {

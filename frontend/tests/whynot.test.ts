@@ -4,7 +4,7 @@ import { whyNot, type Scene } from '../src/lib/whynot';
 
 const request = { mode: 'select', allow_edit: true, allow_respond: true, allow_ignore: true };
 const item = (more: object = {}) => ({ kind: 'question', state: 'open', box: 'needs', answerable: { ok: true }, request, ...more }) as unknown as Detail;
-const scene = (detail: Detail | null, more: Partial<Scene> = {}): Scene => ({ box: true, rows: 3, unread: false, selected: detail !== null, shown: true, row: detail, detail, held: false, byKey: true, rules: false, rule: false, ...more });
+const scene = (detail: Detail | null, more: Partial<Scene> = {}): Scene => ({ box: true, rows: 3, unread: false, selected: detail !== null, shown: true, row: detail, detail, held: false, byKey: true, rules: false, talks: false, rule: false, pi: null, ...more });
 
 describe('a key that cannot act says why', () => {
   it('where nothing is selected', () => {
@@ -52,5 +52,15 @@ describe('a key that cannot act says why', () => {
     expect(whyNot('undo', scene(item(), { held: true }))).toBeNull();
     expect(whyNot('theme', scene(null, { box: false }))).toBeNull();
     expect(whyNot('archive', scene(item()))).toMatch(/still open/);
+  });
+
+  it('where a session of pi takes no such thing', () => {
+    const pi = { runs: true, works: false, models: true, thinks: true };
+    expect(whyNot('pi-model', scene(null))).toBe('');
+    expect(whyNot('pi-model', scene(null, { pi }))).toBeNull();
+    expect(whyNot('pi-model', scene(null, { pi: { ...pi, models: false } }))).toMatch(/does not say which models/);
+    expect(whyNot('pi-thinking', scene(null, { pi: { ...pi, thinks: false } }))).toMatch(/does not think/);
+    expect(whyNot('pi-stop', scene(null, { pi }))).toMatch(/nothing to stop/);
+    expect(whyNot('pi-fork', scene(null, { pi: { ...pi, runs: false } }))).toMatch(/Take it up again/);
   });
 });

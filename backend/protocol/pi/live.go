@@ -36,6 +36,7 @@ type live struct {
 	s       *pirpc.Session
 	cur     *epoch
 	saves   []*epoch // replaced ones that are still to be written down
+	past    []string // the keys of the sessions that were here before
 	asks    map[string]*waiting
 	waits   map[string]chan pirpc.Result
 	folder  string // where it works
@@ -97,7 +98,7 @@ func (l *live) introduce() {
 		Messages int `json:"messageCount"`
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
-	ask := []string{"get_commands", "get_available_models"}
+	ask := []string{"get_commands", "get_available_models", "get_available_thinking_levels"}
 	if had.Messages > 0 {
 		ask = append([]string{"get_messages"}, ask...)
 	}
@@ -114,6 +115,18 @@ func (l *live) introduce() {
 			return
 		}
 	}
+}
+
+// look asks how a setting stands that pi may have taken in its own way: a model has the levels that it has.
+func (l *live) look(ctx context.Context, c pirpc.Command) {
+	switch c.Type {
+	case "set_model", "cycle_model":
+		_, _ = l.call(ctx, pirpc.Command{Type: "get_available_thinking_levels"}) // an older pi does not know
+	case "set_thinking_level", "cycle_thinking_level":
+	default:
+		return
+	}
+	_, _ = l.call(ctx, pirpc.Command{Type: "get_state"}) // without it the page says what was there
 }
 
 func (l *live) epoch() *epoch {
@@ -187,6 +200,9 @@ func (l *live) apply(fx pirpc.Effects) {
 func (l *live) replace() {
 	l.cur.over = true
 	l.cur.cancel()
+	if l.cur.key != "" {
+		l.past = append(l.past, l.cur.key)
+	}
 	l.saves = append(l.saves, l.cur)
 	l.cur = newEpoch(l.ctx, l.b.Now())
 	l.s.Restart(0)
@@ -218,6 +234,9 @@ func (l *live) call(ctx context.Context, c pirpc.Command) (pirpc.Result, error) 
 	case r := <-answer:
 		if r.NoAnswer {
 			return r, protocol.Errorf(http.StatusGatewayTimeout, "no_answer", "pi gave no answer")
+		}
+		if r.Unknown() {
+			return r, protocol.Errorf(http.StatusConflict, "refused_by_pi", "this version of pi cannot do that ("+pirpc.Plain(r.Error)+")")
 		}
 		if r.Error != "" {
 			return r, protocol.Errorf(http.StatusConflict, "refused_by_pi", pirpc.Plain(r.Error))

@@ -10,7 +10,9 @@ package pi
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,9 +35,7 @@ type Config struct {
 	Fleet       *fleet.Fleet
 	Gate        *gate.Gate
 	Transcripts transcript.Store
-	// Program is the pi that is run, and Keeper the command that keeps it (piproc.Spec).
-	Program string
-	Keeper  []string
+	Program     string // the pi that is run
 	// GateFile is where the gate extension is, and is written to.
 	GateFile string
 	// Depth is how many open items an agent may have.
@@ -92,11 +92,12 @@ var errUnknown = protocol.Errorf(http.StatusNotFound, "not_found", "there is no 
 
 func (b *Binding) find(key string) (*live, error) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.byKey[key]; l != nil {
-		return l, nil
+	l := b.byKey[key]
+	b.mu.Unlock()
+	if l == nil || l.key() != key { // another session may have taken its place
+		return nil, errUnknown
 	}
-	return nil, errUnknown
+	return l, nil
 }
 
 // Live is a session that runs, as it stands.
@@ -135,14 +136,48 @@ func (b *Binding) Live(key string) (Live, bool) {
 	return v, true
 }
 
-// Send tells a session something and returns its answer. Errors: *pirpc.ParamError as inbox.Invalid, that it does not
-// run, pi's own refusal, the end of ctx.
-func (b *Binding) Send(ctx context.Context, key string, c pirpc.Command) (pirpc.Result, error) {
+// Then is the session that runs now in the process in which that one did; "" for none.
+func (b *Binding) Then(key string) string {
+	b.mu.Lock()
+	all := slices.Collect(maps.Values(b.byKey))
+	b.mu.Unlock()
+	for _, l := range all {
+		l.mu.Lock()
+		then, was := l.cur.key, slices.Contains(l.past, key)
+		l.mu.Unlock()
+		if was && then != key {
+			return then
+		}
+	}
+	return ""
+}
+
+// Send tells a session something and returns its answer, and the id of the session that is there then: another one when
+// the command put it in the other's place. Errors: *pirpc.ParamError as inbox.Invalid, that it does not run, pi's own
+// refusal, the end of ctx.
+func (b *Binding) Send(ctx context.Context, key string, c pirpc.Command) (pirpc.Result, string, error) {
 	l, err := b.find(key)
 	if err != nil {
-		return pirpc.Result{}, err
+		return pirpc.Result{}, "", err
 	}
-	return l.call(ctx, c)
+	was := l.epoch()
+	r, err := l.call(ctx, c)
+	if err != nil {
+		return r, key, err
+	}
+	l.look(ctx, c)
+	now := l.epoch()
+	if now == was {
+		return r, key, nil
+	}
+	select {
+	case <-now.ready:
+		return r, l.key(), nil
+	case <-now.ctx.Done():
+		return r, "", errUnknown
+	case <-ctx.Done():
+		return r, "", ctx.Err()
+	}
 }
 
 // Stop stops what a session does now: its dialogs are dismissed first, which it would wait for. Its process goes on.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -115,6 +116,10 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error
 		if err := l.enrol(ctx, e, id); err != nil {
 			return err
 		}
+		if err := l.b.Transcripts.Put(ctx, l.record(e)); err != nil { // whoever waits for it finds it
+			return err
+		}
+		close(e.ready)
 	}
 	rows, moved, err := l.gather(e)
 	if err != nil || (len(rows) == 0 && !moved) {
@@ -136,6 +141,9 @@ var errRevoked = errors.New("this session was revoked")
 // enrol makes a session a peer and finds what is there of it. Its name is pi's own; one that is taken by another
 // process, or not known, is made.
 func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
+	if l.enrolled(e) {
+		return nil
+	}
 	if l.resume != "" && e == l.epoch() {
 		id, l.resume = l.resume, "" // the same session, whatever pi calls it now
 	}
@@ -146,6 +154,7 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
 		key += "+" + strings.ToLower(inbox.RandomName()[:6])
 		agent = Name + "/" + key
 	}
+	maps.DeleteFunc(l.b.byKey, func(_ string, other *live) bool { return other == l }) // of the session before it
 	l.b.byKey[key] = l
 	l.b.mu.Unlock()
 	peer, err := l.b.Fleet.Peer(ctx, agent, Name)
@@ -175,8 +184,13 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
 	}
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
-	close(e.ready)
 	return nil
+}
+
+func (l *live) enrolled(e *epoch) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return e.key != ""
 }
 
 // watchLeave ends the pi when the operator revokes its session.

@@ -151,7 +151,7 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 	if ctx == nil {
 		return nil, protocol.Stopping()
 	}
-	p, err := piproc.Start(piproc.Spec{Keeper: b.Keeper, Path: b.Program, Args: args, Dir: s.Folder})
+	p, err := piproc.Start(piproc.Spec{Path: b.Program, Args: args, Dir: s.Folder})
 	if err != nil {
 		b.running.Done()
 		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())

@@ -1,6 +1,7 @@
 // What each command does. Every one acts on the selected id, or on nothing.
 import { flushSync } from 'svelte';
 import { optionName } from './apart';
+import { piOpen } from './piopen.svelte';
 import { api, quit, Refused, type Marks } from './api';
 import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
@@ -14,6 +15,7 @@ import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
 import { rules } from './rules.svelte';
 import { inSight, unseen } from './sight';
+import { talk } from './talk.svelte';
 import type { Box, Detail, Option } from './types';
 import { isBox, ui, type View } from './ui.svelte';
 import { whyNot, type Scene } from './whynot';
@@ -28,6 +30,7 @@ export function go(view: View): void {
   ui.session = null;
   ui.pi = null;
   ui.rule = null;
+  ui.talk = null;
   ui.cameFrom = null;
   if (!isBox(view)) return;
   if (inbox.box !== view || inbox.searching || inbox.agent !== null) {
@@ -44,6 +47,15 @@ export function openItemsOf(agent: string): void {
   void inbox.show({ box: 'needs', q: '', scope: 'all', agent }).then(() => {
     if (inbox.rows.length === 0 && inbox.box === 'needs' && inbox.agent === agent) { ui.view = 'waiting'; void inbox.show({ box: 'waiting' }); }
   });
+}
+
+/** Opens a conversation. */
+export function openTalk(id: string): void {
+  ui.view = 'conversations';
+  ui.talk = id;
+  ui.overlay = null;
+  ui.endToasts();
+  focusPage();
 }
 
 /** Goes to an agent's page; from an item, the way back leads to the item. */
@@ -372,6 +384,8 @@ function back(): void {
     return;
   }
   if (ui.view === 'pi' && ui.pi !== null) return leavePi();
+  if (ui.view === 'conversations' && ui.talk === null && talk.beginning) { talk.beginning = false; return; }
+  if (ui.view === 'conversations' && ui.talk !== null) return go('conversations');
   if (ui.pane === 'item') { ui.pane = 'list'; focusList(); return; }
   if (inbox.searching) { search(''); focusList(); return; }
   if (inbox.agent !== null) onlyAgent(null);
@@ -411,7 +425,8 @@ export function cannot(id: CommandId, byKey = false): string | null {
   const detail = selected && reader.detail?.id === inbox.selectedId ? reader.detail : null;
   const scene: Scene = {
     box, selected, detail, rows: inbox.rows.length, unread: inbox.rows.some((r) => r.unread), row: selected ? (detail ?? inbox.selected) : null,
-    byKey, rules: ui.view === 'rules' || ui.view === 'guardian', rule: focusedRule() !== undefined,
+    byKey, rules: ui.view === 'rules' || ui.view === 'guardian', talks: ui.view === 'conversations' && ui.talk === null, rule: focusedRule() !== undefined,
+    pi: ui.view === 'pi' && ui.pi !== null ? piOpen.can : null,
     shown: document.querySelector('[data-item-pane]')?.checkVisibility() === true, held: decisions.held.length > 0 || reader.detail?.held_decision !== undefined,
   };
   return whyNot(id, scene);
@@ -419,7 +434,7 @@ export function cannot(id: CommandId, byKey = false): string | null {
 
 const views: Partial<Record<CommandId, View>> = {
   'go-needs': 'needs', 'go-waiting': 'waiting', 'go-notices': 'notices', 'go-done': 'done', 'go-archive': 'archive',
-  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-pi': 'pi', 'go-rules': 'rules', 'go-settings': 'settings',
+  'go-agents': 'agents', 'go-sent': 'sent', 'go-fleet': 'fleet', 'go-guardian': 'guardian', 'go-pi': 'pi', 'go-rules': 'rules', 'go-conversations': 'conversations', 'go-settings': 'settings',
 };
 
 export function run(id: CommandId, key = ''): void {
@@ -458,9 +473,18 @@ export function run(id: CommandId, key = ''): void {
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
     case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
     case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
+    case 'new-talk':
+      go('conversations');
+      talk.beginning = true;
+      return;
     case 'new-rule':
       if (ui.view !== 'rules') go('rules');
       return rules.open({ kind: 'new' });
+    case 'pi-write': return piOpen.focus('[data-pi-write]');
+    case 'pi-model': return piOpen.focus('[data-pi-model]');
+    case 'pi-thinking': return piOpen.focus('[data-pi-thinking]');
+    case 'pi-fork': ui.overlay = 'pi-fork'; return;
+    case 'pi-stop': void piOpen.stop(); return;
     case 'rule-up': case 'rule-down': {
       const rule = focusedRule();
       if (rule) void rules.move(rule, id === 'rule-up' ? -1 : 1);

@@ -1,5 +1,5 @@
 // The view and what is open in it are in the address, so that a reload comes back to them: #/needs/msg_…, #/agents/NAME,
-// #/guardian/PROTOCOL%2FSESSION, #/pi/SESSION, #/rules/RULE
+// #/guardian/PROTOCOL%2FSESSION, #/pi/SESSION, #/rules/RULE, #/conversations/ID
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
 import { isBox, isView, ui, type View } from './ui.svelte';
@@ -7,7 +7,7 @@ import { isBox, isView, ui, type View } from './ui.svelte';
 export interface Place { view: View; id: string | null }
 
 /** Views besides the boxes in which one thing can be open. */
-const withPages: readonly string[] = ['agents', 'guardian', 'pi', 'rules'] satisfies View[];
+const withPages: readonly string[] = ['agents', 'guardian', 'pi', 'rules', 'conversations'] satisfies View[];
 
 export function parseAddress(hash: string): Place | null {
   const [, view = '', id] = hash.replace(/^#/, '').split('/');
@@ -32,6 +32,7 @@ export function openFromAddress(): void {
   else if (place?.view === 'guardian') ui.session = place.id;
   else if (place?.view === 'pi') ui.pi = place.id;
   else if (place?.view === 'rules') ui.rule = place.id;
+  else if (place?.view === 'conversations') ui.talk = place.id;
   else if (place?.id) {
     reader.open(place.id);
     ui.pane = 'item';
@@ -42,7 +43,7 @@ export function openFromAddress(): void {
 export function keepAddress(): void {
   let first = true;
   $effect(() => {
-    const page = { agents: ui.agent, guardian: ui.session, pi: ui.pi, rules: ui.rule } as Partial<Record<View, string | null>>;
+    const page = { agents: ui.agent, guardian: ui.session, pi: ui.pi, rules: ui.rule, conversations: ui.talk } as Partial<Record<View, string | null>>;
     const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : (page[ui.view] ?? null) });
     if (first) { first = false; return; }
     if (location.hash !== hash && !location.hash.startsWith('#ticket=')) history.replaceState(null, '', hash);

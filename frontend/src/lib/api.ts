@@ -2,7 +2,8 @@
 // Both fetch the same paths; live events and opening a link differ.
 import { readJSON, writeJSON } from './exact';
 import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepView } from './guardtypes';
-import type { PiAnswer, PiAsk, PiFile, PiInfo, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
+import type { PiAnswer, PiAsk, PiFile, PiFork, PiInfo, PiModel, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
+import type { Conversation, Grant, Network } from './talktypes';
 import type {
   AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
 } from './types';
@@ -128,6 +129,10 @@ const item = (id: string): string => `/api/items/${encodeURIComponent(id)}`;
 const agent = (id: string): string => encodeURIComponent(id);
 const rule = (id: string): string => `/api/rules/${encodeURIComponent(id)}`;
 const pi = (id: string): string => `/api/pi/${encodeURIComponent(id)}`;
+/** What the person says: to all or to few, in answer to a turn, in a thread or in a new one below that turn. */
+export interface Saying { text: string; only?: string[]; in_reply_to?: string; thread?: string; new_thread?: boolean }
+
+const talk = (id: string): string => `/api/conversations/${encodeURIComponent(id)}`;
 /** A guarded session's path, from its key: protocol/id. */
 const guarded = (key: string): string => {
   const slash = key.indexOf('/');
@@ -176,10 +181,20 @@ export const api = {
   piSession: (id: string) => call<{ session: PiSession; info: PiInfo; asks: PiAsk[]; quiet_ms: number }>('GET', pi(id)),
   piRows: (id: string, q: PiRowQuery) => call<{ rows: PiRow[]; rev: number }>('GET', `${pi(id)}/rows${query(q)}`),
   piFiles: (folder: string, signal?: AbortSignal) => call<{ files: PiFile[] }>('GET', `/api/pi-files${query({ folder })}`, undefined, signal),
+  piModels: () => call<{ models: PiModel[] }>('GET', '/api/pi-models'),
+  piForks: (id: string) => call<{ forks: PiFork[] }>('GET', `${pi(id)}/forks`),
   startPi: (body: PiStart) => call<{ id: string }>('POST', '/api/pi', body),
   tellPi: (id: string, body: PiTold) => call<PiAnswer>('POST', `${pi(id)}/commands`, body),
   stopPi: (id: string) => call<void>('POST', `${pi(id)}/stop`),
   endPi: (id: string) => call<void>('POST', `${pi(id)}/end`),
+  conversations: () => call<{ conversations: Conversation[] }>('GET', '/api/conversations'),
+  conversation: (id: string) => call<Conversation>('GET', talk(id)),
+  beginTalk: (body: { subject: string; with: string[]; text?: string }) => call<Conversation>('POST', '/api/conversations', body),
+  say: (id: string, body: Saying) => call<Conversation>('POST', `${talk(id)}/turns`, body),
+  actOn: (id: string, act: string) => call<Conversation>('POST', `${talk(id)}/act`, { act }),
+  grants: () => call<{ grants: Grant[] }>('GET', '/api/grants'),
+  revokeGrant: (id: string) => call<undefined>('DELETE', `/api/grants/${encodeURIComponent(id)}`),
+  network: () => call<Network>('GET', '/api/network'),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

@@ -27,6 +27,7 @@ class Desk {
 
   /** Told which items changed. */
   onItems: (ids: readonly string[]) => void = () => {};
+  mapRev = $state(0);
 
   private close: (() => void) | null = null;
   private tries = 0;
@@ -120,6 +121,7 @@ class Desk {
     this.rulesRev++;
     this.guardianRev++;
     this.piRev++;
+    this.mapRev++;
     if (isBox(ui.view)) await inbox.reload();
     if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
   }
@@ -141,6 +143,7 @@ class Desk {
     if (topics.has('rules')) this.rulesRev++;
     if (topics.has('guardian')) this.guardianRev++;
     if (topics.has('pi')) this.piRev++;
+    if (topics.has('map')) this.mapRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0) this.onItems([...items]);
     if (items.size > 0 || whole) {

@@ -31,10 +31,17 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
   return row.kind === 'task' ? 'Task for you' : 'Question for you';
 }
 
+/** What it meant that nobody answered in time. */
+export function lapsedWords(d: Pick<Detail, 'protocol' | 'kind' | 'call'>): string {
+  if (d.protocol === 'pi') return 'Nobody answered in time: pi went on without you, which counts as no.';
+  if (d.call) return 'Nobody answered in time; the hub said no.';
+  return d.kind === 'task' ? 'Nobody did it.' : 'Nobody answered, and the agent gets no answer.';
+}
+
 /** How it ended without the person, who had it open: whatever they were about to send did not go. */
-export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call'>, operator: string): string {
+export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call' | 'protocol' | 'kind'>, operator: string): string {
   if (d.call && d.state === 'cancelled') return `Withdrawn. ${d.outcome?.comment?.length ? plain(d.outcome.comment) : 'The agent is no longer waiting.'} Nothing of yours was sent.`;
-  if (d.call && d.state === 'expired') return 'Expired. Nobody answered in time; the hub said no. Nothing of yours was sent.';
+  if (d.state === 'expired' && (d.call || d.protocol === 'pi')) return `Expired. ${lapsedWords(d)} Nothing of yours was sent.`;
   const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
   return `${d.outcome?.defaulted ? states.expired : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;

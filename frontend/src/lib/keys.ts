@@ -4,12 +4,13 @@ export type CommandId =
   | 'next' | 'prev' | 'open' | 'back' | 'first' | 'last'
   | 'choose' | 'allow' | 'write' | 'comment' | 'decline' | 'send' | 'undo'
   | 'star' | 'snooze' | 'archive' | 'unread'
-  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-settings'
-  | 'message' | 'new-rule' | 'rule-up' | 'rule-down'
+  | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-conversations' | 'go-settings'
+  | 'message' | 'new-talk' | 'new-rule' | 'rule-up' | 'rule-down'
+  | 'pi-write' | 'pi-model' | 'pi-thinking' | 'pi-fork' | 'pi-stop'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
-export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Go to' | 'Window';
-export const groups: readonly Group[] = ['Move', 'Decide', 'Item', 'Rules', 'Go to', 'Window'];
+export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Pi' | 'Go to' | 'Window';
+export const groups: readonly Group[] = ['Move', 'Decide', 'Item', 'Rules', 'Pi', 'Go to', 'Window'];
 
 export interface Command {
   id: CommandId; group: Group; label: string;
@@ -34,6 +35,7 @@ export const commands: readonly Command[] = [
   { id: 'back', group: 'Move', label: 'Back, close, cancel', keys: ['Escape'], whileTyping: true },
   { id: 'search', group: 'Move', label: 'Search', keys: ['/'] },
   { id: 'message', group: 'Move', label: 'New message to an agent', keys: ['n'] },
+  { id: 'new-talk', group: 'Move', label: 'New conversation, among the conversations', keys: ['b'] },
 
   { id: 'choose', group: 'Decide', label: 'Answer with that choice, tick that step', keys: ['1', '2', '3', '4', '5', '6', '7', '8', '9'], noPalette: true },
   { id: 'allow', group: 'Decide', label: 'Allow a call: once, for the session, or always', keys: ['a'] },
@@ -53,6 +55,12 @@ export const commands: readonly Command[] = [
   { id: 'rule-up', group: 'Rules', label: 'Move this rule up', keys: ['Mod+ArrowUp'], noPalette: true },
   { id: 'rule-down', group: 'Rules', label: 'Move this rule down', keys: ['Mod+ArrowDown'], noPalette: true },
 
+  { id: 'pi-write', group: 'Pi', label: 'Write to this session', keys: ['i'] },
+  { id: 'pi-model', group: 'Pi', label: 'Choose its model', keys: ['m'] },
+  { id: 'pi-thinking', group: 'Pi', label: 'Choose how much it thinks', keys: ['t'] },
+  { id: 'pi-fork', group: 'Pi', label: 'Fork it at one of your prompts', keys: ['f'] },
+  { id: 'pi-stop', group: 'Pi', label: 'Stop what it does now', keys: ['Mod+.'], whileTyping: true },
+
   { id: 'go-needs', group: 'Go to', label: 'Needs you', keys: ['g n'] },
   { id: 'go-waiting', group: 'Go to', label: 'Waiting', keys: ['g w'] },
   { id: 'go-notices', group: 'Go to', label: 'Notices', keys: ['g t'] },
@@ -64,6 +72,7 @@ export const commands: readonly Command[] = [
   { id: 'go-guardian', group: 'Go to', label: 'Guardian: sessions of guarded agents', keys: ['g g'] },
   { id: 'go-pi', group: 'Go to', label: 'Sessions of pi', keys: ['g p'] },
   { id: 'go-rules', group: 'Go to', label: 'Rules', keys: ['g r'] },
+  { id: 'go-conversations', group: 'Go to', label: 'Conversations of agents', keys: ['g v'] },
   { id: 'go-settings', group: 'Go to', label: 'Settings', keys: ['g s'] },
 
   { id: 'palette', group: 'Window', label: 'Command palette', keys: ['Mod+k'], whileTyping: true, overDialogs: true, noPalette: true },

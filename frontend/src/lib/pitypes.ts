@@ -6,13 +6,21 @@ export type PiState = 'starting' | 'idle' | 'running' | 'retrying' | 'compacting
 export interface PiSession {
   id: string; agent: string; title: Text; folder: Text; state: PiState; waiting: number; model: Text;
   origin: 'hub' | 'relay'; args: string[]; opened_at: number; last_seen: number; ended_at?: number; ended?: Text; rows: number; resumable: boolean;
+  /** The session that took its place, while that runs. */
+  then?: string;
 }
 
 export interface PiUsage { input: number; output: number; cache_read: number; cache_write: number; total: number; cost: number }
 
+export interface PiModel { provider: string; id: string; name: string; images: boolean; reasoning: boolean }
+/** A prompt at which a session can be forked. */
+export interface PiFork { entry: string; text: Text }
+
 export interface PiInfo {
-  thinking: string; steering: Text[]; follow_up: Text[]; statuses: Text[]; widgets: { lines: Text[]; below: boolean }[];
-  commands: { name: string; description: Text; source: string }[]; models: { id: string; name: string; images: boolean; reasoning: boolean }[];
+  thinking: string; steering: Text[]; follow_up: Text[]; statuses: { key: string; text: Text }[]; widgets: { lines: Text[]; below: boolean }[];
+  commands: { name: string; description: Text; source: string }[]; models: PiModel[];
+  /** The model that is used: empty where pi has none; and the levels of thinking it has, none where pi does not say. */
+  provider: string; model: string; reasoning: boolean; levels: string[];
   /** Whether the model that is used sees pictures. */
   images: boolean; prefill: string;
   retry: { attempt: number; most: number; delay_ms: number; error: Text } | null;
@@ -40,6 +48,7 @@ export interface PiRow {
 export interface PiStart { folder: string; model?: string; thinking?: string; args?: string[]; gate?: boolean; resume?: string; file?: string }
 /** A session that pi itself keeps. */
 export interface PiFile { path: string; id: string; title: Text; changed: number }
-export interface PiTold { text?: string; steer?: boolean; images?: { mime: string; data: string }[]; type?: string; provider?: string; model?: string; level?: string; name?: string }
-export interface PiAnswer { type: string; done: boolean; path?: Text; vetoed?: boolean }
+export interface PiTold { text?: string; steer?: boolean; images?: { mime: string; data: string }[]; type?: string; provider?: string; model?: string; level?: string; name?: string; entry?: string; row?: number }
+/** `session` is the one that took the other's place. */
+export interface PiAnswer { type: string; done: boolean; path?: Text; vetoed?: boolean; session?: string }
 export interface PiRowQuery { after?: number; before?: number; from?: number; q?: string; limit?: number }

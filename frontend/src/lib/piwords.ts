@@ -1,6 +1,6 @@
 // The words of sessions of pi.
 import { count } from './format';
-import type { PiInfo, PiState, PiUsage } from './pitypes';
+import type { PiInfo, PiModel, PiState, PiUsage } from './pitypes';
 
 export const stateWords: Record<PiState, string> = {
   starting: 'starting', idle: 'idle', running: 'at work', retrying: 'trying again soon', compacting: 'compacting', waiting: 'waits for you', stopping: 'ending', exited: 'ended',
@@ -20,11 +20,34 @@ export function contextWords(c: NonNullable<PiInfo['context']>): string {
   return c.percent < 0 ? 'context not known yet' : `${c.percent.toFixed(c.percent < 10 ? 1 : 0)} % of the context`;
 }
 
+/** What is said of a session at work that nothing was heard of, for that many milliseconds; '' while that is nothing odd. */
+export function quietWords(s: PiState, ms: number): string {
+  if (ms < 120_000 || s === 'waiting' || !working(s)) return '';
+  return `Nothing was heard of it for ${Math.floor(ms / 60_000)} minutes. It may be thinking, or stuck.`;
+}
+
+/** The levels of thinking to choose from: pi's own word, or those that every pi has. None for a model that does not think. */
+export function levelsOf(info: Pick<PiInfo, 'levels' | 'reasoning' | 'thinking'>): string[] {
+  if (info.levels.length > 1) return info.levels.includes(info.thinking) || !info.thinking ? info.levels : [info.thinking, ...info.levels];
+  if (!info.reasoning) return [];
+  const all = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'];
+  return all.includes(info.thinking) || !info.thinking ? all : [...all, info.thinking];
+}
+
+/** A model by its whole name, as pi's --model takes it. */
+export const modelName = (m: Pick<PiModel, 'provider' | 'id'>): string => `${m.provider}/${m.id}`;
+
+/** The commands of pi's own terminal that are understood here. */
+const ownCommands = {
+  compact: 'Shorten what the model remembers', model: 'Choose the model', thinking: 'Choose how much it thinks', fork: 'Begin again at one of your prompts', new: 'Begin a new session',
+  clone: 'Go on in a copy of this session', name: 'Name this session', export: 'Save it as HTML',
+};
+
 /** The commands that fit what is typed, the ones that begin with it first; none once there is a space. */
 export function completions(typed: string, commands: PiInfo['commands']): PiInfo['commands'] {
   const name = /^\/(\S*)$/.exec(typed)?.[1]?.toLowerCase();
   if (name === undefined) return [];
-  const own = ['compact', 'model', 'name', 'new', 'thinking', 'export'].map((n) => ({ name: n, description: [], source: 'pi' }));
+  const own = Object.entries(ownCommands).map(([n, about]) => ({ name: n, description: [{ t: about }], source: 'pi' }));
   const all = [...commands, ...own.filter((o) => !commands.some((c) => c.name === o.name))];
   const fits = all.filter((c) => c.name.toLowerCase().includes(name));
   return fits.sort((a, b) => Number(b.name.toLowerCase().startsWith(name)) - Number(a.name.toLowerCase().startsWith(name))).slice(0, 8);

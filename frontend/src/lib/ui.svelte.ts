@@ -1,13 +1,13 @@
 // What is on screen besides the data: the view, the pane with the focus, what lies on top.
 import type { Box } from './types';
 
-export type View = Box | 'agents' | 'sent' | 'guardian' | 'pi' | 'rules' | 'settings';
-export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | 'grant' | 'rule' | 'revoke' | null;
+export type View = Box | 'agents' | 'sent' | 'guardian' | 'pi' | 'rules' | 'conversations' | 'settings';
+export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | 'grant' | 'rule' | 'revoke' | 'pi-fork' | null;
 export interface Toast { id: number; text: string; tone: 'plain' | 'wait' | 'bad'; action?: { label: string; run: () => void } }
 
 const boxes: readonly string[] = ['needs', 'waiting', 'notices', 'done', 'archive', 'fleet'] satisfies Box[];
 export const isBox = (v: string): v is Box => boxes.includes(v);
-export const isView = (v: string): v is View => isBox(v) || ['agents', 'sent', 'guardian', 'pi', 'rules', 'settings'].includes(v);
+export const isView = (v: string): v is View => isBox(v) || ['agents', 'sent', 'guardian', 'pi', 'rules', 'conversations', 'settings'].includes(v);
 
 class UI {
   view = $state<View>('needs');
@@ -24,6 +24,8 @@ class UI {
   /** Among sessions of pi: the one that is open, and the call in it that was asked for. */
   pi = $state<string | null>(null);
   piCall = $state<string | null>(null);
+  /** Among the conversations: the one that is open. */
+  talk = $state<string | null>(null);
   /** The list that the page of an agent or a session was opened from, to go back to. */
   cameFrom = $state<Box | null>(null);
   firstRun = $state(false);

@@ -21,8 +21,12 @@ export interface Scene {
   byKey: boolean;
   /** The view is one where rules are meant. */
   rules: boolean;
+  /** The view is one where conversations begin. */
+  talks: boolean;
   /** A rule has the focus. */
   rule: boolean;
+  /** What the session of pi that is open can be told now; null: none is open. */
+  pi: { runs: boolean; works: boolean; models: boolean; thinks: boolean } | null;
 }
 
 const deciding: ReadonlySet<CommandId> = new Set(['choose', 'allow', 'write', 'comment', 'decline', 'send']);
@@ -43,10 +47,21 @@ export function whyNot(id: CommandId, s: Scene): string | null {
       return s.row.state === 'open' ? (s.row.ask === 'call' ? 'It is still open: answer it first.' : 'It is still open: answer it, or snooze it with z.') : null;
     case 'mark-all-read': return s.box && s.unread ? null : '';
     case 'new-rule': return s.byKey && !s.rules ? 'Rules are made under Guardian and Rules: g r.' : null;
+    case 'new-talk': return s.byKey && !s.talks ? 'Conversations begin under Conversations: g v.' : null;
     case 'rule-up': case 'rule-down': return s.rule ? null : s.rules ? 'Select a rule first: j.' : '';
+    case 'pi-write': case 'pi-model': case 'pi-thinking': case 'pi-fork': case 'pi-stop': return whyNotPi(id, s.pi);
     case 'star': case 'unread': return s.selected ? null : nothing(s);
     default: return inBox.has(id) && !s.box ? '' : null;
   }
+}
+
+function whyNotPi(id: CommandId, pi: Scene['pi']): string | null {
+  if (!pi) return '';
+  if (!pi.runs) return 'This session does not run now. Take it up again first.';
+  if (id === 'pi-model' && !pi.models) return 'This pi does not say which models it has. /model provider/id may work.';
+  if (id === 'pi-thinking' && !pi.thinks) return 'The model that it uses does not think in levels.';
+  if (id === 'pi-stop' && !pi.works) return 'It does nothing now: there is nothing to stop.';
+  return null;
 }
 
 const nothing = (s: Scene): string => (s.box && s.rows > 0 ? 'Select an item first: j.' : '');

@@ -225,9 +225,10 @@ test('withdrawn by its agent while the answer is typed', { refusals: [409] }, as
   await p.keyboard.type('my long answer');
   await agent.cancel(a);
   await page.says('[data-decision]', /Withdrawn by .* while you had it open\. Nothing was sent\./);
-  await page.says('[data-decision]', /What you had written:\s*my long answer/);
+  await page.says('[data-decision]', /What you had written; nothing of it was sent/);
+  await until('what was typed to be kept in sight', () => p.locator('[data-decision] textarea').inputValue(), (v) => v === 'my long answer');
   await page.says('[aria-live="polite"]', /Withdrawn by .* while you had it open/);
-  await until('the focus to go to the message', () => p.evaluate(() => document.activeElement.hasAttribute('data-reading')));
+  await until('the focus to go to what was typed', () => p.evaluate(() => document.activeElement.matches('[data-decision] textarea[readonly]')));
   await page.keys('Control+Enter');
   assert.equal(await status(agent, a), 'cancelled');
 });

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import { crew } from './acp.mjs';
 import { Guarded } from './acs.mjs';
 import { receiver } from './hub.mjs';
+import { mapAgent } from './map.mjs';
 import { assert, figure, test, until } from './harness.mjs';
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -28,6 +29,7 @@ const views = {
   'pi': async ({ page }) => { await page.keys('g', 'p'); await page.says('h1', /Pi/); },
   'pi, a new session': async ({ page, p }) => { await page.keys('g', 'p'); await p.click('text=New session'); await page.says('dialog', /Folder/); },
   'pi, a session': async ({ page, p, given }) => { await page.keys('g', 'p'); await p.click(`[data-stop="${given.pi}"]`); await page.says('[role=log]', /bash/); await p.fill('textarea', '/'); },
+  'pi, a fork': async ({ page, p, given }) => { await page.keys('g', 'p'); await p.click(`[data-stop="${given.pi}"]`); await page.says('[role=log]', /bash/); await page.keys('f'); await page.says('dialog', /RUN/); },
   fleet: async ({ page }) => { await page.keys('g', 'f'); await page.says('h1', /Fleet/); },
   'one agent': async ({ page, p, agent }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("${agent.id}")`); await page.says('h1', /deploybot/); },
   'one agent, stopping it': async ({ page, p }) => { await page.keys('g', 'f'); await p.click('.head:has-text("deploybot")'); await p.click('text=Stop…'); },
@@ -60,6 +62,12 @@ const views = {
   rules: async ({ page, p }) => { await page.keys('g', 'r'); await p.click('main summary'); },
   'new rule': async ({ page, p }) => { await page.keys('g', 'r', 'r'); await p.click('text=Only where an argument'); await p.click('text=Only at some hours'); await p.waitForSelector('dialog [aria-busy="false"]'); },
   'revoking a rule': async ({ page, p }) => { await page.keys('g', 'r'); await p.locator('[aria-label="Revoke…"]').first().click(); },
+  conversations: async ({ page }) => { await page.keys('g', 'v'); await page.says('main', /Release plan/); },
+  'one conversation': async ({ page, p }) => { await page.keys('g', 'v'); await p.locator('main [data-stop]').first().click(); await page.says('main', /Ship it on Friday/); },
+  'a new conversation': async ({ page }) => { await page.keys('g', 'v', 'b'); await page.says('main form', /planner/); },
+  'answering a turn': async ({ page, p }) => { await page.keys('g', 'v'); await p.locator('main [data-stop]').first().click(); await p.locator('main .turns .answer').first().click(); await page.says('main form', /In answer to/); },
+  'the network': async ({ page, p }) => { await page.keys('g', 'f'); await p.locator('main svg a[data-node]').last().focus(); await page.says('main', /Credentials that you granted/); },
+  'a wish for a credential': async ({ page, p }) => { await page.keys('g', 'n'); await p.locator('.row:has-text("asks for a credential")').click(); await page.says('[data-reading]', /Nobody has proved/); },
   help: ({ page }) => page.keys('g', 'n', '?'),
   palette: async ({ page, p }) => { await page.keys('g', 'n', 'Control+k'); await p.keyboard.type('s'); },
   snooze: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.ask); await page.keys('z'); },
@@ -86,6 +94,13 @@ async function fill({ hub, agent }) {
   await agent.cancel(given.withdrawn);
   await hub.call('POST', `/api/items/${given.failed}/resolve`, { resolution: 'answered', value: 'ship', comment: 'go' });
   await hub.call('POST', '/v1/directives', { to: agent.id, title: 'Please stop the deploy', body: 'It is **red**.' });
+  await mapAgent(hub, 'planner', { role: 'lead', scopes: ['team'], relationships: [{ type: 'peer', agentId: 'critic' }] });
+  await mapAgent(hub, 'tester', { parent: 'planner' });
+  (await mapAgent(hub, 'critic')).end();
+  await credential(hub);
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'Release plan', with: ['planner', 'tester'] });
+  await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: 'Ship it on **Friday**?\n\n- tests\n- notes' });
+  await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: 'Only for you', only: ['planner'] });
   await hub.call('POST', '/v1/pairings', { agent_id: 'new/agent', note: 'here' }, { token: '' });
   await until('the refusal', () => to.got.length);
   await to.end();
@@ -95,6 +110,18 @@ async function fill({ hub, agent }) {
   await hub.call('POST', `/api/pi/${given.pi}/commands`, { text: 'ASK {"method":"confirm","title":"Go on?","message":"x"}' });
   await until('the question', async () => (await hub.call('GET', '/v1/messages?status=open&protocol=pi')).messages.length);
   return given;
+}
+
+/** A credential that an agent was granted, and one that it waits for. */
+async function credential(hub) {
+  await hub.call('PUT', '/api/secrets/GITHUB', { value: 'not shown' });
+  await hub.call('PATCH', '/v1/settings', { 'map.credentials': ['github:repo:write=GITHUB'] });
+  const keeper = await mapAgent(hub, 'release');
+  await keeper.ask('cred/get', { scope: 'github:repo:write', resource: 'acme/site', _meta: { waitMs: 0 } });
+  const { id } = await until('the question', async () => (await hub.call('GET', '/v1/messages?protocol=map')).messages[0], Boolean);
+  await hub.call('POST', `/v1/messages/${id}/resolve`, { resolution: 'answered', value: 'day' });
+  await until('the grant', () => hub.call('GET', '/api/grants'), (g) => g.grants.length === 1);
+  await keeper.ask('cred/get', { scope: 'github:repo:write', resource: 'acme/other', _meta: { waitMs: 0, reason: 'to push the release' } });
 }
 
 /** One of everything that is guarded. */

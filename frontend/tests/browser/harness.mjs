@@ -100,7 +100,7 @@ export class Page {
     page.context = await browser.newContext({ viewport, colorScheme: scheme, reducedMotion: motion, contrast, deviceScaleFactor: scale, permissions: ['clipboard-read', 'clipboard-write'] });
     const p = page.p = await page.context.newPage();
     p.setDefaultTimeout(PATIENCE_MS);
-    p.on('console', (m) => { if (['error', 'warning'].includes(m.type())) page.problems.push(`console: ${m.text()}`); });
+    p.on('console', (m) => { if (['error', 'warning'].includes(m.type())) page.problems.push(`console: ${m.text()}${m.location().url && ` (${m.location().url})`}`); });
     p.on('pageerror', (e) => page.problems.push(`error: ${e.stack ?? e}`));
     p.on('request', (r) => { if (!r.url().startsWith(hub.url) && !r.url().startsWith('data:') && !r.url().startsWith('about:')) page.problems.push(`left the hub: ${r.url()}`); });
     await p.addInitScript(watch);

@@ -25,6 +25,7 @@ export class Hub {
     const env = { ...process.env };
     for (const key of Object.keys(env)) if (key.startsWith('DESKBELL_') || key.startsWith('MA2H_')) delete env[key];
     env.DESKBELL_PI = join(import.meta.dirname, 'fakepi.mjs');
+    env.PI_CODING_AGENT_SESSION_DIR = join(this.data, 'pi-sessions'); // and not what the person's own pi keeps
     this.process = spawn(program, ['serve', '--addr', addr, '--data', this.data], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.log = '';
     this.process.stderr.on('data', (d) => { this.log += d; });

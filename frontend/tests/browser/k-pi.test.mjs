@@ -1,4 +1,6 @@
-import { assert, test, until } from './harness.mjs';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { assert, figure, test, until } from './harness.mjs';
 
 const withPi = { before: async ({ hub }) => ({ id: (await hub.call('POST', '/api/pi', { folder: hub.data })).id }) };
 const tell = (hub, id, text) => hub.call('POST', `/api/pi/${id}/commands`, { text });
@@ -52,6 +54,17 @@ test('a question leads from the transcript to the inbox and back, with its call'
   await page.says('header', /idle/);
 });
 
+test('a question that pi did not wait for says so', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'ASK {"method":"confirm","title":"Quick?","message":"x","timeout":1500}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await until('its end', async () => (await hub.call('GET', `/v1/messages/${m.id}`)).status, (s) => s === 'expired');
+  await page.keys('g', 'd');
+  await page.open(m.id);
+  await page.says('[data-item-pane]', /pi went on without you, which counts as no/);
+  await p.click('[data-item-pane] >> text=All its steps');
+  await page.says('[role=log]', /"cancelled":true/);
+});
+
 test('what a tool says is shown as a terminal would, and obeys nothing', withPi, async ({ hub, page, p, given }) => {
   await tell(hub, given.id, 'RUN \u001b[31mred\u001b[0m <b>bold?</b> \u001b]8;;http://evil.example\u0007link\u001b]8;;\u0007 \u202eesrever');
   await page.at(`#/pi/${given.id}`);
@@ -75,4 +88,151 @@ test('a long transcript opens at its end, is read back and searched', { ...withP
   await until('the row', () => p.locator('[role=log] >> text=needle seven').first().isVisible());
   await p.click('text=To the newest');
   await until('the end', () => p.locator('[role=log] >> text=message 129').last().isVisible());
+});
+
+test('the model and how much it thinks are chosen by key', { ...withPi, refusals: [409] }, async ({ page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /idle/);
+  assert.equal(await p.inputValue('[data-pi-model]'), 'stub/stub-1');
+  await p.focus('[role=log], main.page');
+  await page.keys('t');
+  await until('the focus', () => p.evaluate(() => document.activeElement?.matches('[data-pi-thinking]')));
+  await p.selectOption('[data-pi-thinking]', 'high');
+  await until('it thinks more', async () => (await p.inputValue('[data-pi-thinking]')) === 'high');
+  await page.keys('Escape', 'm');
+  await until('the focus', () => p.evaluate(() => document.activeElement?.matches('[data-pi-model]')));
+  await p.selectOption('[data-pi-model]', 'stub/stub-2');
+  await until('the levels of the other', async () => (await p.innerText('[data-pi-thinking]')).includes('max'));
+  await p.selectOption('[data-pi-model]', 'stub/gone');
+  await page.says('header [role=alert]', /Model not found: stub\/gone/);
+  assert.equal(await p.inputValue('[data-pi-model]'), 'stub/stub-2');
+  await page.keys('Escape', 'g', 'p');
+  await p.click('text=New session');
+  await until('models to choose from', async () => (await p.locator('#pi-models option').count()) >= 2);
+});
+
+test('a session is forked at a prompt, by its button and by key, and followed', withPi, async ({ hub, page, p, given }) => {
+  for (const text of ['first words', 'second words', 'third words']) await tell(hub, given.id, text);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /You said: third words/);
+  await p.click('article.user:has-text("third words") >> text=Fork here');
+  await until('the other session', () => p.evaluate((id) => location.hash.startsWith(`#/pi/${id}f`), given.id));
+  await page.says('[role=log]', /second words/);
+  assert.ok(!(await p.innerText('[role=log]')).includes('third words'));
+  assert.equal(await p.inputValue('textarea'), 'third words');
+  await until('the focus', () => p.evaluate(() => document.activeElement?.matches('[data-pi-write]')));
+  await page.keys('Escape', 'f');
+  await page.says('dialog', /first words/);
+  await p.keyboard.type('first');
+  await p.keyboard.press('Enter');
+  await until('one more', () => p.evaluate((id) => location.hash === `#/pi/${id}ff`, given.id));
+  await until('the prompt', async () => (await p.inputValue('textarea')) === 'first words');
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /another session took its place/);
+  await p.click('text=Go to it');
+  await until('the last one', () => p.evaluate((id) => location.hash === `#/pi/${id}ff`, given.id));
+  await page.at(`#/pi/${given.id}`);
+  await p.click('text=Take it up again');
+  await page.says('header', /idle/);
+  await page.says('[role=log]', /You said: third words/);
+});
+
+test('what extensions show and put forward is there, and what waits is forgotten', withPi, async ({ hub, page, p, given }) => {
+  const show = (r) => tell(hub, given.id, `SHOW ${JSON.stringify(r)}`);
+  await show({ method: 'setStatus', statusKey: 'mode', statusText: 'careful' });
+  await show({ method: 'setWidget', widgetKey: 'plan', widgetLines: ['1. look', '2. leap'] });
+  await show({ method: 'setWidget', widgetKey: 'foot', widgetLines: ['at the foot'], widgetPlacement: 'belowEditor' });
+  await show({ method: 'setTitle', title: 'Mending the tests' });
+  await show({ method: 'notify', message: 'Careful now', notifyType: 'warning' });
+  await show({ method: 'set_editor_text', text: 'write tests first' });
+  await page.at(`#/pi/${given.id}`);
+  await page.says('h1', /Mending the tests/);
+  await page.says('header .chip', /careful/);
+  assert.equal(await p.getAttribute('header .chip', 'title'), 'mode');
+  await page.says('[role=log] .warning', /Careful now/);
+  const order = await p.evaluate(() => [...document.querySelectorAll('.widget, form.composer')].map((e) => e.textContent?.includes('leap') ? 'above' : e.textContent?.includes('foot') ? 'below' : 'composer'));
+  assert.deepEqual(order, ['above', 'composer', 'below']);
+  await p.fill('textarea', 'my own words');
+  await page.says('form', /Put forward by an extension: write tests first/);
+  assert.equal(await p.inputValue('textarea'), 'my own words');
+  await p.click('text=Use it');
+  assert.equal(await p.inputValue('textarea'), 'write tests first');
+  await p.fill('textarea', 'SLOW');
+  await p.keyboard.press('Enter');
+  await page.says('header', /at work/);
+  await p.fill('textarea', 'and then this');
+  await p.keyboard.press('Enter');
+  await page.says('form', /Told when it is done: and then this/);
+  await p.click('text=Forget it');
+  await until('nothing waits', async () => !(await p.innerText('form')).includes('and then this'));
+  await p.keyboard.press('Control+.');
+  await page.says('header', /idle/);
+});
+
+test('a session that pi itself keeps is taken up, and pictures go with a prompt', async ({ hub, page, p }) => {
+  const kept = join(hub.data, 'pi-sessions');
+  mkdirSync(kept);
+  writeFileSync(join(kept, '2035-09-13_x.jsonl'), [{ type: 'session', version: 3, id: 'x', cwd: hub.data }, { type: 'message', message: { role: 'user', content: 'mend the parser' } }].map((r) => `${JSON.stringify(r)}\n`).join(''));
+  await page.keys('g', 'p');
+  await p.click('text=New session');
+  await p.fill('#pi-folder', hub.data);
+  await page.says('dialog #pi-file', /mend the parser/);
+  await p.selectOption('#pi-file', { index: 1 });
+  await p.click('dialog >> text=Start');
+  await page.says('header', /idle/);
+  const [s] = (await hub.call('GET', '/api/pi')).sessions;
+  assert.deepEqual(s.args.slice(0, 2), ['--session', join(kept, '2035-09-13_x.jsonl')]);
+  await p.setInputFiles('form input[type=file]', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgo=', 'base64') });
+  await page.says('form', /dot\.png/);
+  await p.fill('textarea', 'look at this');
+  await p.keyboard.press('Enter');
+  await page.says('[role=log]', /look at this \[image\/png 12\]/);
+  await until('the picture is gone', async () => !(await p.innerText('form')).includes('dot.png'));
+});
+
+test('an answer of a thousand pieces a second grows in its place', { ...withPi, timeout: 60_000 }, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /idle/);
+  await tell(hub, given.id, 'STREAM 3000');
+  await page.says('[role=log] .assistant', /word0 /);
+  await p.evaluate(() => { // it is the same element to its end, and never says less than it did
+    const row = document.querySelector('[role=log] .assistant');
+    window.watched = { row, most: 0, less: 0, times: 0 };
+    new MutationObserver(() => {
+      const n = row.querySelector('.body').textContent.length;
+      if (n < window.watched.most) window.watched.less++;
+      window.watched.most = n;
+      window.watched.times++;
+    }).observe(row, { childList: true, subtree: true, characterData: true });
+  });
+  await until('the end', async () => (await p.innerText('[role=log] .assistant')).includes('END'), (v) => v, 30_000);
+  const { same, less, times } = await p.evaluate(() => ({ same: document.querySelector('[role=log] .assistant') === window.watched.row, less: window.watched.less, times: window.watched.times }));
+  assert.ok(same);
+  assert.equal(less, 0);
+  assert.ok(times > 2, `it grew ${times} times`);
+  await until('the end is in view', () => p.evaluate(() => { const log = document.querySelector('[role=log]'); return log.scrollTop + log.clientHeight >= log.scrollHeight - 24; }));
+});
+
+test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 120_000 }, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'MANY 10000');
+  await until('all of them', async () => (await hub.call('GET', `/api/pi/${given.id}`)).session.rows >= 10_000, (v) => v, 60_000);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /answer 9999/);
+  const slow = await p.evaluate(async () => {
+    const log = document.querySelector('[role=log]');
+    const took = [];
+    let last = performance.now();
+    for (let i = 0; i < 240; i++) {
+      log.scrollTop -= 400;
+      await new Promise((then) => requestAnimationFrame(then));
+      const now = performance.now();
+      took.push(now - last);
+      last = now;
+    }
+    took.sort((a, b) => a - b);
+    return { p50: took[120], p95: took[228], rows: document.querySelectorAll('[role=log] article').length };
+  });
+  assert.ok(slow.rows <= 1000, `${slow.rows} rows in the page`);
+  assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
+  figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });

@@ -1,0 +1,238 @@
+package desk
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/inbox"
+	"deskbell/backend/mapnet"
+	"deskbell/backend/protocol"
+	"deskbell/backend/render"
+	"deskbell/backend/wire"
+)
+
+// memberView is somebody in a conversation as the page shows it.
+type memberView struct {
+	ID      string        `json:"id"`
+	Name    []render.Span `json:"name"`
+	Role    string        `json:"role"`
+	Present bool          `json:"present"`
+	Left    bool          `json:"left,omitempty"`
+}
+
+// turnView is one thing that was said as the page shows it.
+type turnView struct {
+	ID        string        `json:"id"`
+	From      []render.Span `json:"from"`
+	FromID    string        `json:"from_id"`
+	Mine      bool          `json:"mine"`
+	At        int64         `json:"at"`
+	HTML      string        `json:"html"`
+	Thread    string        `json:"thread,omitempty"`
+	InReplyTo string        `json:"in_reply_to,omitempty"`
+	For       string        `json:"for,omitempty"` // few: not everybody may read it
+}
+
+type threadView struct {
+	ID      string        `json:"id"`
+	Subject []render.Span `json:"subject"`
+	Turns   int           `json:"turns"`
+	Root    string        `json:"root"`
+}
+
+// conversationView is a conversation as the page shows it: in a list with its last turn, by itself with all of them.
+type conversationView struct {
+	ID      string        `json:"id"`
+	Subject []render.Span `json:"subject"`
+	Open    bool          `json:"open"`
+	Inside  bool          `json:"inside"` // the person is in it
+	Changed int64         `json:"changed"`
+	Members []memberView  `json:"members"`
+	Threads []threadView  `json:"threads"`
+	Turns   []turnView    `json:"turns"`
+}
+
+func viewConversation(s mapnet.Sheet) conversationView {
+	v := conversationView{ID: s.Conversation.ID, Subject: shortSpans(s.Conversation.Subject), Open: s.Conversation.Status == "active", Changed: s.Conversation.UpdatedAt,
+		Members: []memberView{}, Threads: []threadView{}, Turns: []turnView{}}
+	if len(v.Subject) == 0 {
+		v.Subject = shortSpans("Conversation")
+	}
+	names := map[string]string{mapnet.Human: "You"}
+	for _, m := range s.Members {
+		name := m.ID
+		if m.AgentInfo != nil && m.AgentInfo.Name != "" {
+			name = m.AgentInfo.Name
+		}
+		if m.ID == mapnet.Human {
+			name, v.Inside = "You", m.LeftAt == 0
+		}
+		names[m.ID] = name
+		v.Members = append(v.Members, memberView{m.ID, shortSpans(name), m.Role, s.Present[m.ID] == "online", m.LeftAt != 0})
+	}
+	for _, th := range s.Threads {
+		v.Threads = append(v.Threads, threadView{th.ID, shortSpans(th.Subject), th.TurnCount, th.RootTurnID})
+	}
+	for _, t := range s.Turns {
+		name := names[t.Participant]
+		if name == "" {
+			name = t.Participant
+		}
+		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: render.HTML(t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
+		if t.Visibility != nil && t.Visibility.Type != "all" {
+			x.For = t.Visibility.Type
+		}
+		v.Turns = append(v.Turns, x)
+	}
+	return v
+}
+
+// conversations answers GET /api/conversations.
+func (d *Desk) conversations(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	out := []conversationView{}
+	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error {
+		for _, s := range t.PersonConversations() {
+			out = append(out, viewConversation(s))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"conversations": out})
+}
+
+// conversation answers GET /api/conversations/{id}.
+func (d *Desk) conversation(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK)
+}
+
+func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id string, status int) error {
+	var sheet mapnet.Sheet
+	found := false
+	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheet, found = t.PersonConversation(id); return nil })
+	if err != nil {
+		return err
+	}
+	if !found {
+		return inbox.ErrNotFound
+	}
+	return protocol.WriteJSON(w, status, viewConversation(sheet))
+}
+
+// says answers POST /api/conversations/{id}/turns: the person's turn, for everybody or for those named alone.
+func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	q, err := decode[struct {
+		Text      string   `json:"text"`
+		InReplyTo string   `json:"in_reply_to"`
+		Thread    string   `json:"thread"`
+		NewThread bool     `json:"new_thread"` // below the turn that it answers
+		Only      []string `json:"only"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	if q.Text == "" || len(q.Text) > mapnet.MaxForPerson {
+		return inbox.Invalid("/text", "must have text, at most %d bytes", mapnet.MaxForPerson)
+	}
+	turn := mapnet.NewTurn{Conversation: r.PathValue("id"), ContentType: "text", Content: textOf(q.Text), InReplyTo: q.InReplyTo, Thread: q.Thread}
+	if turn.Branch = q.NewThread; q.NewThread && (q.InReplyTo == "" || q.Thread != "") {
+		return inbox.Invalid("/new_thread", "needs the turn that it is below in in_reply_to, and no thread")
+	}
+	if len(q.Only) > 0 {
+		turn.Visibility = &mapnet.Visibility{Type: "participants", IDs: append(q.Only, mapnet.Human)}
+	}
+	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { _, err := t.PersonSays(turn); return err }); err != nil {
+		return networkError(err)
+	}
+	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated)
+}
+
+// textOf is the content of a turn in words.
+func textOf(text string) mapnet.Raw {
+	return wire.Compose([]wire.Member{{Name: "text", Value: wire.Quote(text)}})
+}
+
+// actOn answers POST /api/conversations/{id}/act: join, leave, close or reopen.
+func (d *Desk) actOn(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	q, err := decode[struct {
+		Act string `json:"act"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { return t.PersonActs(id, q.Act) }); err != nil {
+		return networkError(err)
+	}
+	return d.writeConversation(w, r, id, http.StatusOK)
+}
+
+// begin answers POST /api/conversations: a new one of the person with agents, and what they say first, if they say it.
+func (d *Desk) begin(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	q, err := decode[struct {
+		Subject string   `json:"subject"`
+		With    []string `json:"with"`
+		Text    string   `json:"text"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	if len(q.With) == 0 || len(q.With) > 100 || len(q.Subject) > 500 {
+		return inbox.Invalid("/with", "must name 1 to 100 agents, and the subject be at most 500 bytes long")
+	}
+	if len(q.Text) > mapnet.MaxForPerson {
+		return inbox.Invalid("/text", "must be at most %d bytes", mapnet.MaxForPerson)
+	}
+	var id string
+	err = d.Network.Do(r.Context(), func(t *mapnet.Tx) (err error) {
+		if id, err = t.PersonBegins(q.Subject, q.With); err != nil || q.Text == "" {
+			return err
+		}
+		_, err = t.PersonSays(mapnet.NewTurn{Conversation: id, ContentType: "text", Content: textOf(q.Text)})
+		return err
+	})
+	if err != nil {
+		return networkError(err)
+	}
+	return d.writeConversation(w, r, id, http.StatusCreated)
+}
+
+// network answers GET /api/network: the agents of the network, their scopes, and how they belong together.
+func (d *Desk) network(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	var v mapnet.View
+	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { v = t.View(); return nil }); err != nil {
+		return err
+	}
+	agents, scopes := []map[string]any{}, []map[string]any{}
+	for _, a := range v.Agents {
+		name := a.Name
+		if name == "" {
+			name = a.ID
+		}
+		agents = append(agents, map[string]any{"id": a.ID, "agent_id": fleet.PeerID("map", a.ID), "name": shortSpans(name), "role": shortSpans(a.Role), "state": a.State,
+			"parent": a.Parent, "connected": a.Connected})
+	}
+	for _, s := range v.Scopes {
+		scopes = append(scopes, map[string]any{"id": s.ID, "name": shortSpans(s.Name), "members": list(s.Members)})
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents, "scopes": scopes, "edges": v.Edges})
+}
+
+// networkError is what the network refuses, as the page is told.
+func networkError(err error) error {
+	var e *mapnet.Error
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Code == mapnet.CodeNoConversation:
+		return inbox.ErrNotFound
+	case e.RetryAfter > 0:
+		return &inbox.LimitError{What: e.Message, RetryAfter: max(e.RetryAfter, time.Second)}
+	}
+	pointer, _ := e.Details["pointer"].(string)
+	return inbox.Invalid(strings.TrimPrefix(pointer, "/params"), "%s", e.Message)
+}

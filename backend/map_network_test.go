@@ -1,0 +1,308 @@
+package backend
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Every form of an address reaches who it names, and nobody else.
+func TestMAPAddresses(t *testing.T) {
+	h := openHouse(t)
+	boss := h.mapAgent("boss", msg{"role": "lead", "scopes": []string{"team"}})
+	one := h.mapAgent("one", msg{"role": "worker", "parent": "boss", "scopes": []string{"team"}})
+	two := h.mapAgent("two", msg{"role": "worker", "parent": "boss"})
+	kid := h.mapAgent("kid", msg{"parent": "one"})
+	ui := h.mapClient("ui")
+	all := map[string]*mapPeer{"boss": boss, "one": one, "two": two, "kid": kid, "ui": ui}
+	n := 0
+	for _, c := range []struct {
+		from string
+		to   any
+		want string // who gets it
+	}{
+		{"boss", "one", "one"},
+		{"boss", "agent:one", "one"},
+		{"boss", "scope:team", "one"},
+		{"boss", msg{"agent": "two"}, "two"},
+		{"boss", msg{"agents": []string{"one", "nobody", "two"}}, "one two"},
+		{"boss", msg{"scope": "team"}, "one"},
+		{"two", msg{"scope": "team"}, "boss one"}, // made by a registration: anybody may send
+		{"boss", msg{"role": "worker"}, "one two"},
+		{"boss", msg{"role": "worker", "within": "team"}, "one"},
+		{"boss", msg{"role": "nobody"}, ""},
+		{"one", msg{"parent": true}, "boss"},
+		{"boss", msg{"children": true}, "one two"},
+		{"one", msg{"siblings": true}, "two"},
+		{"kid", msg{"ancestors": true}, "boss one"},
+		{"kid", msg{"ancestors": true, "depth": 1}, "one"},
+		{"boss", msg{"descendants": true}, "kid one two"},
+		{"one", msg{"children": true, "siblings": true}, "kid two"},
+		{"boss", msg{"broadcast": true}, "kid one two"},
+		{"boss", msg{"participant": one.hello.get("participantId")}, "one"},
+		{"boss", msg{"agent": ui.me}, "ui"},
+		{"boss", msg{"participants": "agents"}, "kid one two"},
+		{"boss", msg{"system": "deskbell", "agent": "one"}, "one"},
+	} {
+		n++
+		r := all[c.from].do("map/send", msg{"to": c.to, "payload": msg{"n": n}})
+		var got []string
+		for name, p := range all {
+			p.do("map/session/list", msg{})
+			for len(p.notes) > 0 {
+				f := <-p.notes
+				if f.Method == "map/message" && f.said("message", "payload", "n") == fmt.Sprint(n) {
+					got = append(got, name)
+					if f.said("message", "from") != c.from || f.said("message", "id") != r.get("messageId") {
+						t.Errorf("%v: %s", c.to, f.raw)
+					}
+				}
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s to %v reached %v, want %s", c.from, c.to, got, c.want)
+		}
+	}
+	for to, code := range map[string]int{`"nobody"`: 2000, `{"agent":"nobody"}`: 2001, `{"agents":["nobody"]}`: 2001, `{"scope":"nobody"}`: 2002, `{"participant":"nobody"}`: 2000,
+		`{"system":"elsewhere","agent":"one"}`: 5001, `{"agent":"one","more":1}`: -32602, `{"broadcast":false}`: -32602, `{}`: -32602, `7`: -32602} {
+		boss.refused(code, "map/send", msg{"to": json.RawMessage(to)})
+	}
+	ui.refused(2000, "map/send", msg{"to": msg{"children": true}})
+}
+
+// Subscribers get what their filters say, numbered without a gap, the answer before the first event, and again what they
+// missed.
+func TestMAPEvents(t *testing.T) {
+	h := openHouse(t)
+	ui := h.mapClient("ui")
+	everything := ui.do("map/subscribe", nil).get("subscriptionId")
+	states := ui.do("map/subscribe", msg{"filter": msg{"eventTypes": []string{"agent.*"}, "agents": []string{"b"}}}).get("subscriptionId")
+	a := h.mapAgent("a", msg{"role": "x"})
+	b := h.mapAgent("b", msg{"role": "y", "environment": msg{"os": msg{"type": "linux"}}})
+	linux := ui.do("map/subscribe", msg{"filter": msg{"environmentMatch": msg{"os.type": "linux"}}}).get("subscriptionId")
+	urgent := ui.do("map/subscribe", msg{"filter": msg{"priorities": []string{"urgent"}, "fromRoles": []string{"x"}}}).get("subscriptionId")
+	b.do("map/agents/update", msg{"agentId": "b", "state": "busy", "metadata": msg{"step": 1}})
+	a.do("map/send", msg{"to": "b", "payload": msg{"text": "hi"}, "meta": msg{"priority": "urgent", "correlationId": "c-1"}})
+	a.do("map/send", msg{"to": "b", "payload": msg{"text": "question"}, "meta": msg{"expectsResponse": true, "correlationId": "c-2"}})
+	b.do("map/send", msg{"to": msg{"agent": "a"}, "payload": 1, "meta": msg{"isResult": true, "correlationId": "c-2"}})
+	ui.do("map/session/list", nil)
+	got := map[string][]string{}
+	next := map[string]int{}
+	var first string
+	for len(ui.notes) > 0 {
+		f := <-ui.notes
+		sub := f.said("subscriptionId")
+		next[sub]++
+		if f.said("sequenceNumber") != fmt.Sprint(next[sub]) || f.said("eventId") != f.said("event", "id") {
+			t.Errorf("%s: number %s", f.raw, f.said("sequenceNumber"))
+		}
+		if first == "" && sub == everything {
+			first = f.said("eventId")
+		}
+		kind := f.said("event", "type")
+		if kind == "message_delivered" {
+			kind += "(" + f.said("event", "data", "correlationId") + ")"
+		}
+		got[sub] = append(got[sub], kind)
+	}
+	for sub, want := range map[string]string{
+		everything: "participant_connected agent_registered participant_connected agent_registered agent_state_changed message_delivered(c-1) message_sent message_delivered() message_sent message_delivered(c-2) message_sent",
+		states:     "agent_registered agent_state_changed",
+		linux:      "agent_state_changed message_delivered(c-2) message_sent",
+		urgent:     "message_delivered(c-1) message_sent",
+	} {
+		if strings.Join(got[sub], " ") != want {
+			t.Errorf("%v, want %s", got[sub], want)
+		}
+	}
+	r := ui.do("map/replay", msg{"afterEventId": first, "limit": 3, "filter": msg{"eventTypes": []string{"message_sent"}}})
+	if r.get("hasMore") != "false" || strings.Count(string(r.raw), `"eventId"`) != 3 {
+		t.Errorf("replay: %s", r.raw)
+	}
+	if r = ui.do("map/replay", msg{"afterEventId": "unknown", "limit": 1}); r.get("hasMore") != "true" || r.get("_meta", "unknownEventId") != "true" {
+		t.Errorf("replay: %s", r.raw)
+	}
+	again := ui.do("map/subscribe", msg{"replayFrom": first, "filter": msg{"eventTypes": []string{"agent_registered"}}}).get("subscriptionId")
+	for _, id := range []string{"a", "b"} {
+		if f := ui.event("agent_registered"); f.said("subscriptionId") != again || f.said("event", "data", "agentId") != id {
+			t.Errorf("%s", f.raw)
+		}
+	}
+	if f := ui.do("map/unsubscribe", msg{"subscriptionId": everything}); f.get("unsubscribed") != "true" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := ui.do("map/unsubscribe", msg{"subscriptionId": everything}); f.get("unsubscribed") != "false" {
+		t.Errorf("%s", f.raw)
+	}
+	ui.refused(-32602, "map/subscribe", msg{"replayFrom": []int{1}})
+}
+
+// Agents come, change, obey those who may tell them, and go, children before parents.
+func TestMAPAgentLife(t *testing.T) {
+	h := openHouse(t)
+	boss := h.mapAgent("boss")
+	other := h.mapAgent("other")
+	ui := h.mapClient("ui")
+	f := boss.do("map/agents/spawn", msg{"agentId": "kid", "name": "Kid", "metadata": msg{"task": "t"}, "scopes": []string{"s"}, "initialMessage": msg{"id": "x", "from": "boss", "to": "kid", "payload": "go"}})
+	if f.get("agent", "parent") != "boss" || f.get("agent", "metadata", "task") != "t" || f.get("agent", "state") != "registered" || f.get("messageId") == "" {
+		t.Errorf("spawned %s", f.raw)
+	}
+	if n := boss.note("map/message", nil); n.said("message", "payload") != "go" {
+		t.Errorf("%s", n.raw)
+	}
+	boss.refused(2001, "map/agents/spawn", msg{"parent": "nobody"})
+	boss.refused(3000, "map/agents/spawn", msg{"agentId": "kid"})
+	boss.refused(-32602, "map/agents/update", msg{"agentId": "kid", "state": "custom:x"})
+	if f := boss.do("map/agents/update", msg{"agentId": "kid", "state": "x-thinking"}); f.get("agent", "state") != "x-thinking" {
+		t.Errorf("%s", f.raw)
+	}
+	other.refused(1003, "map/agents/stop", msg{"agentId": "kid"})
+	other.refused(1003, "map/agents/update", msg{"agentId": "kid", "state": "idle"})
+	other.refused(1003, "map/inject", msg{"agentId": "kid", "content": "x"})
+	if f := boss.do("map/inject", msg{"agentId": "kid", "content": "x", "delivery": "interrupt"}); f.get("injected") != "true" || f.get("delivery") != "message" {
+		t.Errorf("%s", f.raw)
+	}
+	if n := boss.note("map/message", nil); n.said("message", "meta", "priority") != "urgent" {
+		t.Errorf("%s", n.raw)
+	}
+	if f := ui.do("map/agents/suspend", msg{"agentId": "kid"}); f.get("suspended") != "true" || f.get("agent", "state") != "suspended" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := ui.do("map/agents/resume", msg{"agentId": "kid"}); f.get("agent", "state") != "idle" {
+		t.Errorf("%s", f.raw)
+	}
+	ui.refused(3001, "map/agents/resume", msg{"agentId": "kid"})
+	if f := ui.do("map/agents/stop", msg{"agentId": "kid"}); f.get("stopping") != "true" || f.get("agent", "state") != "stopped" {
+		t.Errorf("%s", f.raw)
+	}
+	ui.refused(3003, "map/agents/stop", msg{"agentId": "kid"})
+	boss.refused(3003, "map/send", msg{"to": "kid"})
+	boss.refused(3001, "map/agents/update", msg{"agentId": "kid", "state": "idle"})
+	if f := boss.do("map/agents/update", msg{"agentId": "kid", "metadata": msg{"exitCode": 3, "exitReason": "done"}}); f.get("agent", "lifecycle", "exitCode") != "3" {
+		t.Errorf("%s", f.raw)
+	}
+	g := ui.do("map/structure/graph", msg{"rootAgentId": "boss", "depth": 1})
+	if g.get("edges") != `[{"from":"boss","to":"kid","type":"parent-child"}]` {
+		t.Errorf("%s", g.raw)
+	}
+	if f := ui.do("map/agents/get", msg{"agentId": "kid", "include": msg{"parent": true, "siblings": true}}); f.get("parent", "id") != "boss" || f.get("siblings") != "[]" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := ui.do("map/agents/list", msg{"filter": msg{"parent": "boss", "states": []string{"stopped"}}, "limit": 1}); strings.Count(f.get("agents"), `"id"`) != 1 {
+		t.Errorf("%s", f.raw)
+	}
+	if f := ui.do("map/agents/list", msg{"filter": msg{"roles": []string{"human"}}}); !strings.Contains(f.get("agents"), `"id":"human"`) {
+		t.Errorf("%s", f.raw)
+	}
+	ui.do("map/subscribe", msg{"filter": msg{"eventTypes": []string{"agent_unregistered"}}})
+	boss.do("map/disconnect", nil)
+	for _, id := range []string{"kid", "boss"} {
+		if f := ui.event("agent_unregistered"); f.said("event", "data", "agentId") != id || f.said("event", "data", "reason") != "owner_disconnected" || f.said("causedBy") == "" {
+			t.Errorf("%s", f.raw)
+		}
+	}
+}
+
+// Hidden agents and scopes are not there for others, and policies hold.
+func TestMAPVisibility(t *testing.T) {
+	h := openHouse(t)
+	ui := h.mapClient("ui")
+	ui.do("map/subscribe", msg{"filter": msg{"eventTypes": []string{"agent_registered", "scope_created", "message_delivered"}}})
+	boss := h.mapAgent("boss", msg{"role": "lead"})
+	shy := h.mapAgent("shy", msg{"visibility": "parent-only", "parent": "boss"})
+	h.mapAgent("hermit", msg{"visibility": "system"})
+	if !strings.Contains(string(boss.do("map/agents/list", nil).raw), `"id":"shy"`) || strings.Contains(string(ui.do("map/agents/list", nil).raw), `"id":"shy"`) {
+		t.Error("the parent alone knows of shy")
+	}
+	ui.refused(2001, "map/agents/get", msg{"agentId": "hermit"})
+	ui.refused(2001, "map/send", msg{"to": msg{"agent": "hermit"}})
+	boss.do("map/scopes/create", msg{"scopeId": "den", "visibility": "members", "joinPolicy": "invite", "messageVisibility": "members"})
+	boss.do("map/scopes/create", msg{"scopeId": "leads", "joinPolicy": "role", "autoJoinRoles": []string{"lead"}, "autoDelete": true})
+	boss.do("map/scopes/create", msg{"scopeId": "closed", "parent": "leads"})
+	if f := boss.do("map/scopes/members", msg{"scopeId": "leads"}); f.get("members") != `["boss"]` {
+		t.Errorf("%s", f.raw)
+	}
+	shy.refused(2002, "map/scopes/get", msg{"scopeId": "den"})
+	shy.refused(2002, "map/scopes/join", msg{"scopeId": "den", "agentId": "shy"})
+	shy.refused(1003, "map/scopes/join", msg{"scopeId": "leads", "agentId": "shy"})
+	shy.refused(1003, "map/send", msg{"to": msg{"scope": "closed"}})
+	shy.refused(1003, "map/scopes/delete", msg{"scopeId": "closed"})
+	if f := boss.do("map/scopes/join", msg{"scopeId": "den", "agentId": "shy"}); f.get("joined") != "true" || f.get("scope", "id") != "den" || f.get("agent", "id") != "shy" {
+		t.Errorf("%s", f.raw)
+	}
+	shy.do("map/send", msg{"to": msg{"scope": "den"}, "payload": "secret"})
+	boss.do("map/scopes/join", msg{"scopeId": "den", "agentId": "boss"})
+	shy.do("map/scopes/get", msg{"scopeId": "den"})
+	boss.refused(-32602, "map/scopes/create", msg{"scopeId": "leads"})
+	if f := boss.do("map/scopes/create", msg{"scopeId": "closed", "parent": "leads"}); f.get("scope", "id") != "closed" {
+		t.Errorf("%s", f.raw)
+	}
+	boss.refused(2002, "map/scopes/create", msg{"parent": "nowhere"})
+	boss.refused(-32602, "map/scopes/delete", msg{"scopeId": "leads"})
+	if f := boss.do("map/scopes/list", msg{"parent": "leads"}); strings.Count(f.get("scopes"), `"id"`) != 1 {
+		t.Errorf("%s", f.raw)
+	}
+	if f := boss.do("map/scopes/leave", msg{"scopeId": "den", "agentId": "shy"}); f.get("left") != "true" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := boss.do("map/scopes/delete", msg{"scopeId": "leads", "deleteDescendants": true}); f.get("deleted") != "true" {
+		t.Errorf("%s", f.raw)
+	}
+	boss.refused(2002, "map/scopes/get", msg{"scopeId": "closed"})
+	ui.do("map/session/list", nil)
+	var seen []string
+	for len(ui.notes) > 0 {
+		f := <-ui.notes
+		seen = append(seen, f.said("event", "source")+f.said("event", "data", "scopeId"))
+	}
+	if strings.Join(seen, " ") != "boss bossleads bossclosed" {
+		t.Errorf("the client heard of %v", seen)
+	}
+	q := h.dialMAP("/map")
+	q.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "capabilities": msg{"messaging": msg{"canSend": false}, "trajectory": msg{"x": 1}}})
+	q.refused(1003, "map/send", msg{"to": "boss"})
+	q.do("map/agents/list", nil)
+}
+
+// What this hub has none of is refused in the protocol's words.
+func TestMAPWhatThereIsNot(t *testing.T) {
+	h := openHouse(t)
+	a := h.mapAgent("a")
+	a.refused(11000, "cred/get", msg{"scope": "s", "resource": "r"})
+	a.refused(11000, "cred/list", nil)
+	a.refused(11000, "cred/status", nil)
+	a.refused(12000, "workspace/search", msg{"agentId": "a", "query": "q"})
+	a.refused(12000, "workspace/list", msg{"agentId": "a"})
+	a.refused(12000, "workspace/read", msg{"agentId": "a", "path": "p"})
+	a.refused(5000, "map/federation/connect", msg{"systemId": "s", "endpoint": "wss://example.org"})
+	a.refused(5001, "map/federation/route", msg{"systemId": "s", "message": msg{"id": "1", "from": "a", "to": "b"}})
+	a.refused(5011, "map/federation/route", msg{"systemId": "s", "envelope": msg{"federation": msg{"hopCount": 10}}})
+	a.refused(5010, "map/federation/route", msg{"systemId": "s", "envelope": msg{"federation": msg{"path": []string{h.hub.systemID()}}}})
+}
+
+// A session is listed, loaded and closed by its own principal.
+func TestMAPSessions(t *testing.T) {
+	h := openHouse(t)
+	a := h.mapAgent("a")
+	b := h.mapAgent("b")
+	if f := a.do("map/session/list", nil); strings.Count(f.get("sessions"), `"id"`) != 1 {
+		t.Errorf("%s", f.raw)
+	}
+	if f := b.do("map/session/load", msg{"sessionId": a.hello.get("sessionId")}); f.get("restored") != "false" {
+		t.Errorf("a live session was loaded: %s", f.raw)
+	}
+	a.drop()
+	eventually(t, "the session is loaded", func() bool {
+		return b.do("map/session/load", msg{"sessionId": a.hello.get("sessionId")}).get("restored") == "true"
+	})
+	b.do("map/send", msg{"to": "a", "payload": 1})
+	b.note("map/message", nil) // b speaks for a now
+	b.refused(-32602, "map/session/close", msg{"sessionId": "nope"})
+	if f := b.do("map/session/close", nil); f.get("closed") != "true" {
+		t.Errorf("%s", f.raw)
+	}
+	b.refused(1000, "map/agents/list", nil)
+}

@@ -1,0 +1,68 @@
+package backend
+
+import (
+	"strings"
+	"testing"
+)
+
+// The person takes part in conversations from the page: what they say reaches agents as a turn and as a message, a
+// private turn only whom it names, and what others keep private is not shown.
+func TestMAPPage(t *testing.T) {
+	h := openHouse(t)
+	a, b := h.mapAgent("a", msg{"scopes": []string{"team"}}), h.mapAgent("b", msg{"parent": "a"})
+	op := h.operator()
+	id := a.do("mail/create", msg{"subject": "Plan", "initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": msg{"text": "**Hello**"}}}).get("conversation", "id")
+	a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "hidden"}, "visibility": msg{"type": "private"}})
+	got := op.call("GET", "/api/conversations/"+id, nil).want(200)
+	if s := string(got.body); strings.Contains(s, "hidden") || !strings.Contains(s, "strong") || got.get("inside") != "false" {
+		t.Errorf("%s", s)
+	}
+	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "I am here"}).want(201)
+	for _, p := range []*mapPeer{a, b} {
+		if n := p.note("map/message", nil); n.said("message", "payload", "text") != "I am here" || n.said("message", "from") != "human" || n.said("message", "meta", "mail", "conversationId") != id {
+			t.Errorf("%s", n.raw)
+		}
+	}
+	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "for a alone", "only": []string{"a"}}).want(201)
+	a.note("map/message", nil)
+	b.quiet("map/message")
+	if f := b.do("mail/turns/list", msg{"conversationId": id}); strings.Contains(string(f.raw), "for a alone") {
+		t.Errorf("%s", f.raw)
+	}
+	op.call("POST", "/api/conversations/"+id+"/act", msg{"act": "close"}).want(200)
+	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "too late"}).want(422)
+	op.call("POST", "/api/conversations/"+id+"/act", msg{"act": "reopen"}).want(200)
+	op.call("POST", "/api/conversations/"+id+"/act", msg{"act": "leave"}).want(200)
+	op.call("POST", "/api/conversations/"+id+"/act", msg{"act": "dance"}).want(422)
+	op.call("GET", "/api/conversations/nope", nil).want(404)
+	made := op.call("POST", "/api/conversations", msg{"subject": "From me", "with": []string{"a", "b"}, "text": "Who is free?"}).want(201)
+	for _, p := range []*mapPeer{a, b} {
+		if n := p.note("map/message", nil); n.said("message", "payload", "text") != "Who is free?" || n.said("message", "meta", "mail", "conversationId") != made.get("id") {
+			t.Errorf("%s", n.raw)
+		}
+	}
+	if r := op.call("POST", "/api/conversations", msg{"with": []string{"a", "nobody"}}).want(422); !strings.Contains(string(r.body), "/with/1") {
+		t.Errorf("%s", r.body)
+	}
+	turns := "/api/conversations/" + made.get("id") + "/turns"
+	root := a.do("mail/turn", msg{"conversationId": made.get("id"), "contentType": "text", "content": msg{"text": "I am"}}).get("turn", "id")
+	op.call("POST", turns, msg{"text": "?", "new_thread": true}).want(422)
+	op.call("POST", turns, msg{"text": "?", "in_reply_to": "nope", "new_thread": true}).want(422)
+	branch := op.call("POST", turns, msg{"text": "Then begin", "in_reply_to": root, "new_thread": true}).want(201)
+	n := a.note("map/message", nil)
+	thread := n.said("message", "meta", "mail", "threadId")
+	if thread == "" || n.said("message", "meta", "mail", "inReplyTo") != root || !strings.Contains(branch.get("threads"), thread) {
+		t.Errorf("%s, %s", n.raw, branch.body)
+	}
+	op.call("POST", turns, msg{"text": "And?", "thread": thread}).want(201)
+	if f := a.do("mail/turns/list", msg{"conversationId": made.get("id"), "filter": msg{"threadId": thread}}); !strings.Contains(string(f.raw), "And?") || strings.Contains(string(f.raw), "Who is free?") {
+		t.Errorf("%s", f.raw)
+	}
+	if list := op.call("GET", "/api/conversations", nil).want(200); !strings.Contains(string(list.body), made.get("id")) {
+		t.Errorf("%s", list.body)
+	}
+	net := op.call("GET", "/api/network", nil).want(200)
+	if !strings.Contains(net.get("edges"), `{"from":"a","to":"b","type":"parent-child"}`) || !strings.Contains(net.get("scopes"), `"team"`) {
+		t.Errorf("%s", net.body)
+	}
+}

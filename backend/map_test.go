@@ -1,0 +1,173 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// A frame is answered with the id as it came, an error has no result and a result no error, and nothing outside breaks
+// the connection.
+func TestMAPFrames(t *testing.T) {
+	h := openHouse(t)
+	p := h.dialMAP("/map")
+	raw := func(text string) string {
+		t.Helper()
+		c := make(chan mapFrame, 1)
+		p.mu.Lock()
+		for _, id := range []string{"", "null", `"3"`, "7", `"a\u0062"`} {
+			p.calls[id] = c
+		}
+		p.mu.Unlock()
+		p.write([]byte(text))
+		return string(p.wait(c).raw)
+	}
+	for _, c := range []struct{ frame, want string }{
+		{`{"jsonrpc":"2.0","id":7,"method":"map/agents/list"}`, `"code":1000`},
+		{`{"jsonrpc":"2.0","id":7,"method":"map/connect","params":{"protocolVersion":9,"participantType":"agent"}}`, `"supported":[1]`},
+		{`{"jsonrpc":"2.0","id":7,"method":"map/connect","params":{"protocolVersion":1,"participantType":"robot"}}`, `participantType`},
+		{`{"jsonrpc":"2.0","id":"3","method":"map/connect","params":{"protocolVersion":1,"participantType":"agent"}}` + "\n", `"id":"3","result":{`},
+		{`{"jsonrpc":"2.0","id":7,"method":"map/connect","params":{"protocolVersion":1,"participantType":"agent"}}`, `"code":-32600`},
+		{`{nope`, `"id":null,"error":{"code":-32700`},
+		{`[{"jsonrpc":"2.0","id":7,"method":"map/agents/list"}]`, `"id":null,"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","id":1.5,"method":"map/agents/list"}`, `"id":null,"error":{"code":-32600`},
+		{`{"jsonrpc":"2.0","id":{},"method":"map/agents/list"}`, `"id":null,"error":{"code":-32600`},
+		{`{"jsonrpc":"1.0","id":7,"method":"map/agents/list"}`, `"code":-32600`},
+		{`{"jsonrpc":"2.0","id":7}`, `"code":-32600`},
+		{`{"id":7,"method":"map/agents/list"}`, `"result":{"agents":[`},
+		{`{"jsonrpc":"2.0","id":7,"method":"x-openhive/memory.sync","params":{}}`, `"code":-32601`},
+		{`{"jsonrpc":"2.0","id":7,"method":"map/agents/get","params":[]}`, `"code":-32602`},
+		{`{"jsonrpc":"2.0","id":7,"method":"map/agents/get"}`, `agentId`},
+		{`{"jsonrpc":"2.0","id":"a\u0062","method":"map/agents/list"}`, `"id":"a\u0062"`},
+		{`{"jsonrpc":"2.0","method":"map/subscribe.ack","params":{}}` + "\n" + `{"jsonrpc":"2.0","id":7,"method":"map/agents/list"}`, `"id":7`},
+		{`{"jsonrpc":"2.0","id":7,"method":"map/auth/refresh","params":{"method":"bearer","credential":"wrong"}}`, `"success":false`},
+	} {
+		if got := raw(c.frame); !strings.Contains(got, c.want) || strings.Contains(got, `"error":null`) || strings.Contains(got, `"result":null`) {
+			t.Errorf("%s: %s, want %s", c.frame, got, c.want)
+		}
+	}
+}
+
+// Binary frames and frames that are too large end the connection with the code that says why.
+func TestMAPFrameLimits(t *testing.T) {
+	h := openHouse(t)
+	p := h.dialMAP("/map")
+	if err := p.ws.Write(context.Background(), websocket.MessageBinary, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if <-p.closed; p.code != websocket.StatusUnsupportedData {
+		t.Errorf("closed with %d", p.code)
+	}
+	p = h.mapAgent("big")
+	text, _ := json.Marshal(strings.Repeat("x", 5<<20))
+	_ = p.ws.Write(context.Background(), websocket.MessageText, text) // it may be closed while it is written
+	if <-p.closed; p.code != websocket.StatusMessageTooBig && p.code != -1 {
+		t.Errorf("closed with %d", p.code)
+	}
+}
+
+// A connection that does not introduce itself is closed: published clients leave such sockets behind.
+func TestMAPSilentSocketsAreClosed(t *testing.T) {
+	h := openHouse(t)
+	p := h.dialMAP("/map")
+	select {
+	case <-p.closed:
+	case <-time.After(15 * time.Second):
+		t.Fatal("still open")
+	}
+	if p.code != websocket.StatusPolicyViolation {
+		t.Errorf("closed with %d", p.code)
+	}
+}
+
+// Who connects is who they prove to be; a live id is taken over by nobody, a lost one by its token or its principal.
+func TestMAPConnect(t *testing.T) {
+	h := openHouse(t)
+	a := h.mapAgent("Worker", msg{"role": "worker", "scopes": []string{"swarm:demo"}, "metadata": msg{"k": 1}})
+	if a.me != "Worker" || a.hello.get("protocolVersion") != "1" || a.hello.get("resumeToken") == "" || a.hello.get("systemInfo", "name") != "deskbell" {
+		t.Errorf("%s is %s", a.hello.raw, a.me)
+	}
+	b := h.mapAgent("Worker", msg{"role": "worker"}) // the name is taken by one that lives
+	if b.me == a.me {
+		t.Error("a live agent was taken over")
+	}
+	b.refused(3000, "map/agents/register", msg{"agentId": a.me})
+	c := h.dialMAP("/map")
+	c.refused(3000, "map/connect", msg{"protocolVersion": 1, "participantType": "agent", "participantId": a.hello.get("participantId")})
+	c.refused(3000, "map/connect", msg{"protocolVersion": 1, "participantType": "client", "participantId": "human"})
+	a.drop()
+	eventually(t, "the agent is away", func() bool {
+		return b.do("map/agents/get", msg{"agentId": "Worker"}).get("agent", "_meta", "disconnected") == "true"
+	})
+	r := c.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "resumeToken": a.hello.get("resumeToken")})
+	if r.get("reconnected") != "true" || r.get("participantId") != a.hello.get("participantId") || r.get("sessionId") != a.hello.get("sessionId") || r.get("ownedAgents") != `["Worker"]` {
+		t.Errorf("resumed as %s", r.raw)
+	}
+	if r = c.do("map/agents/register", msg{"agentId": "Worker"}); r.get("resumed") != "true" || r.get("agent", "metadata", "k") != "1" {
+		t.Errorf("registered again: %s", r.raw)
+	}
+	c.drop()
+	d := h.dialMAP("/map") // what a client does that can send neither an id nor a token
+	d.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "name": "Worker"})
+	eventually(t, "the name finds its agent", func() bool {
+		f := d.do("map/agents/register", msg{"name": "Worker", "role": "worker"})
+		if f.get("agent", "id") == "Worker" {
+			return true
+		}
+		d.do("map/agents/unregister", msg{"agentId": f.get("agent", "id")})
+		return false
+	})
+	if f := d.do("map/disconnect", nil); f.get("acknowledged") != "true" || f.get("session", "id") == "" {
+		t.Errorf("goodbye: %s", f.raw)
+	}
+	d.refused(1000, "map/agents/list", nil)
+	b.refused(2001, "map/agents/get", msg{"agentId": "Worker"})
+}
+
+// A hub that wants a credential says so in an answer; a wrong one is refused, and too many end the connection.
+func TestMAPCredentials(t *testing.T) {
+	h := openHouse(t)
+	h.operator().call("PATCH", "/v1/settings", msg{"map.require_credential": true}).want(200)
+	agent := h.agent("builder")
+	p := h.dialMAP("/map")
+	f := p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "name": "x"})
+	if f.get("authRequired", "required") != "true" || f.get("sessionId") == "" {
+		t.Errorf("%s", f.raw)
+	}
+	p.refused(1000, "map/agents/register", msg{})
+	if f := p.do("map/authenticate", msg{"method": "api-key", "credential": "wrong"}); f.get("success") != "false" || f.get("error", "code") != "invalid_credentials" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := p.do("map/authenticate", msg{"method": "mtls"}); f.get("error", "code") != "method_not_supported" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := p.do("map/authenticate", msg{"method": "bearer", "token": agent.token}); f.get("success") != "true" || f.get("principal", "id") != "agent:builder" {
+		t.Errorf("%s", f.raw)
+	}
+	p.do("map/agents/register", msg{"name": "x"})
+	if f := p.do("map/auth/refresh", msg{"refreshToken": agent.token}); f.get("accessToken") == "" {
+		t.Errorf("%s", f.raw)
+	}
+	q := h.dialMAP("/map?token=" + h.token)
+	if f := q.do("map/connect", msg{"protocolVersion": 1, "participantType": "system"}); f.get("principal", "id") != "operator" {
+		t.Errorf("%s", f.raw)
+	}
+	w := h.dialMAP("/map")
+	for range 3 {
+		w.refused(1006, "map/connect", msg{"protocolVersion": 1, "participantType": "agent", "auth": msg{"method": "bearer", "token": "wrong"}})
+	}
+	<-w.closed
+}
+
+// What foreign pages could open is refused before any frame.
+func TestMAPForeignOrigin(t *testing.T) {
+	h := openHouse(t)
+	_, r, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(h.hub.URL(), "http")+"/map", &websocket.DialOptions{HTTPHeader: map[string][]string{"Origin": {"https://evil.example"}}})
+	if err == nil || r == nil || r.StatusCode != 403 {
+		t.Errorf("%v %v", r, err)
+	}
+}

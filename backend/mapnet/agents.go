@@ -1,0 +1,454 @@
+package mapnet
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Register is what makes an agent known.
+type Register struct {
+	ID            string         `json:"agentId"`
+	Name          string         `json:"name"`
+	Description   string         `json:"description"`
+	Role          string         `json:"role"`
+	Parent        string         `json:"parent"`
+	Scopes        []string       `json:"scopes"`
+	Visibility    string         `json:"visibility"`
+	Capabilities  Capabilities   `json:"capabilities"`
+	Descriptor    Raw            `json:"capabilityDescriptor"`
+	Environment   Raw            `json:"environment"`
+	Metadata      map[string]Raw `json:"metadata"`
+	Relationships []Relationship `json:"relationships"`
+
+	InitialMessage *Message `json:"initialMessage"` // of a spawn
+}
+
+// Register makes an agent known that the caller speaks for; the first one is the caller's own.
+func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
+	if a := t.theSame(s.p, r); a != nil {
+		from := a.Owner
+		t.adopt(s.p, a)
+		if s.p.Agent == "" {
+			s.p.Agent = a.Agent.ID
+			t.saveSession(s.p)
+		}
+		t.again(a, r)
+		t.drainSoon(s.p)
+		result := map[string]any{"agent": a.Agent, "resumed": true}
+		if from != "" && from != s.p.Participant {
+			result["resumedFrom"] = from
+		}
+		return result, nil
+	}
+	a, err := t.enter(s.p, r)
+	if err != nil {
+		return nil, err
+	}
+	if s.p.Agent == "" {
+		s.p.Agent = a.Agent.ID
+		t.saveSession(s.p)
+	}
+	t.drainSoon(s.p)
+	return map[string]any{"agent": a.Agent}, nil
+}
+
+// theSame is the agent that a registration means that is there already and may be taken up by the caller: its own by
+// its id, or one of the same principal whose connection was lost, by id or, without one, by name.
+func (t *Tx) theSame(p *participant, r Register) *agent {
+	mine := func(a *agent) bool {
+		owner := t.st.participants[a.Owner]
+		return a.Owner == p.Participant || a.Principal == p.Principal.ID && (owner == nil || owner.conn == nil)
+	}
+	if r.ID != "" {
+		if a := t.st.agents[r.ID]; a != nil && mine(a) {
+			return a
+		}
+		return nil
+	}
+	if r.Name == "" {
+		return nil
+	}
+	for _, id := range t.agentIDs() {
+		if a := t.st.agents[id]; a.Agent.Name == r.Name && a.Agent.Role == r.Role && a.Owner != p.Participant && mine(a) {
+			return a
+		}
+	}
+	return nil
+}
+
+// again notes what an agent says of itself that registers once more.
+func (t *Tx) again(a *agent, r Register) {
+	if r.Name != "" {
+		a.Agent.Name = r.Name
+	}
+	if r.Role != "" {
+		a.Agent.Role = r.Role
+	}
+	for name, v := range r.Metadata {
+		a.Agent.Metadata = with(a.Agent.Metadata, name, v)
+	}
+	if a.Agent.State == "stopped" || a.Agent.State == "failed" {
+		before := a.Agent.State
+		a.Agent.State = "registered"
+		t.stateChanged(a, before, a.Agent.ID)
+	}
+	a.Agent.Lifecycle.LastActiveAt = t.now
+	t.saveAgent(a)
+	for _, id := range r.Scopes {
+		t.enterScope(a, id)
+	}
+}
+
+func with(m map[string]Raw, name string, v Raw) map[string]Raw {
+	out := make(map[string]Raw, len(m)+1)
+	for k, x := range m {
+		out[k] = x
+	}
+	if string(v) == "null" {
+		delete(out, name)
+	} else {
+		out[name] = v
+	}
+	return out
+}
+
+// adopt makes a participant the one that speaks for an agent.
+func (t *Tx) adopt(p *participant, a *agent) {
+	a.Owner = p.Participant
+	a.Agent.meta("ownerId", p.Participant)
+	t.back(a)
+}
+
+// enter makes a new agent known.
+func (t *Tx) enter(p *participant, r Register) (*agent, error) {
+	if r.Parent != "" && t.st.agents[r.Parent] == nil {
+		return nil, noAgent(r.Parent)
+	}
+	id := r.ID
+	if id == "" {
+		id = t.freeID(r.Name)
+	} else if t.taken(id) {
+		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
+	}
+	if _, theirs := t.remote(id); theirs {
+		return nil, denied("ids that end in @ and the name of another hub are those of its agents")
+	}
+	if len(id) > 200 {
+		return nil, badParam("/agentId", "must be at most 200 bytes")
+	}
+	owned := 0
+	for _, a := range t.st.agents {
+		if a.Owner == p.Participant {
+			owned++
+		}
+	}
+	if owned >= t.n.Limits.Agents {
+		return nil, refuse(CodeQuota, "Too many agents of one participant")
+	}
+	if err := t.n.Enrol(t.ctx, id); err != nil {
+		return nil, denied("%s", err)
+	}
+	visibility := r.Visibility
+	if visibility == "" {
+		visibility = "public"
+	}
+	a := &agent{Owner: p.Participant, Principal: p.Principal.ID, Agent: Agent{
+		ID: id, Name: r.Name, Description: r.Description, Role: r.Role, Parent: r.Parent, State: "registered", Visibility: visibility, Scopes: []string{},
+		Capabilities: r.Capabilities.known(), CapabilityDescriptor: r.Descriptor, Environment: r.Environment, Metadata: r.Metadata, Relationships: r.Relationships,
+		Lifecycle: &Lifecycle{CreatedAt: t.now, LastActiveAt: t.now}, Meta: Meta{"ownerId": p.Participant},
+	}}
+	t.st.agents[id] = a
+	t.saveAgent(a)
+	t.emit(Event{Type: "agent_registered", Source: id}, map[string]any{"agentId": id, "name": r.Name, "role": r.Role, "ownerId": p.Participant, "agent": a.Agent}, t.aboutAgent(a))
+	for _, scope := range r.Scopes {
+		t.enterScope(a, scope)
+	}
+	for _, s := range t.sortedScopes() {
+		if r.Role != "" && slices.Contains(s.Scope.AutoJoinRoles, r.Role) {
+			t.join(s, a)
+		}
+	}
+	t.after(func() { t.n.OnPresence(id, true) })
+	return a, nil
+}
+
+// freeID is an id for an agent that named none: its name, so that who comes back under it is known again, or one made
+// of it.
+func (t *Tx) freeID(name string) string {
+	base := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r) {
+			return r
+		}
+		return '-'
+	}, name)
+	if len(base) > 80 {
+		base = base[:80]
+	}
+	if strings.Trim(base, "-.") == "" {
+		return "agent-" + t.n.NewID()
+	}
+	for id, n := base, 2; ; id, n = base+"-"+strconv.Itoa(n), n+1 {
+		if !t.taken(id) {
+			return id
+		}
+	}
+}
+
+func (t *Tx) taken(id string) bool {
+	return id == Human || id == System || t.st.agents[id] != nil || t.st.participants[id] != nil
+}
+
+// Spawn makes an agent known as a child, by default of the caller's own agent.
+func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
+	if r.Parent == "" {
+		r.Parent = s.p.Agent
+	}
+	if r.Parent != "" && t.st.agents[r.Parent] == nil {
+		return nil, noAgent(r.Parent)
+	}
+	if r.ID != "" {
+		if a := t.st.agents[r.ID]; a != nil {
+			owner := t.st.participants[a.Owner]
+			if a.Owner != s.p.Participant && a.Principal == s.p.Principal.ID && (owner == nil || owner.conn == nil) {
+				t.adopt(s.p, a)
+				t.again(a, r)
+				t.drainSoon(s.p)
+				return map[string]any{"agent": a.Agent, "resumed": true}, nil
+			}
+		}
+	}
+	a, err := t.enter(s.p, r)
+	if err != nil {
+		return nil, err
+	}
+	result := map[string]any{"agent": a.Agent}
+	if m := r.InitialMessage; m != nil {
+		id, _, _ := t.post(s.p, s.p.name(), Send{To: encode(map[string]any{"agent": a.Agent.ID}), Payload: m.Payload, Meta: m.Meta}, []string{a.Agent.ID})
+		result["messageId"] = id
+	}
+	return result, nil
+}
+
+// Unregister takes an agent out.
+func (t *Tx) Unregister(s *Session, id, reason string) (map[string]any, error) {
+	a, err := t.agent(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.Owner != s.p.Participant && (!s.May("lifecycle.canUnregister") || !t.controls(s.p, a)) {
+		return nil, denied("the agent is somebody else's")
+	}
+	gone := a.Agent
+	t.unregister(a, reason, "")
+	return map[string]any{"unregistered": true, "agent": gone}, nil
+}
+
+func (t *Tx) unregister(a *agent, reason, cause string) {
+	id := a.Agent.ID
+	audience := t.aboutAgent(a)
+	var causes []string
+	if cause != "" {
+		causes = []string{cause}
+	}
+	for _, scope := range slices.Clone(a.Agent.Scopes) {
+		if s := t.st.scopes[scope]; s != nil {
+			t.leave(s, a)
+		}
+	}
+	delete(t.st.agents, id)
+	t.drop(kindAgent, id)
+	if p := t.st.participants[a.Owner]; p != nil && p.Agent == id {
+		p.Agent = ""
+		t.saveSession(p)
+	}
+	t.emit(Event{Type: "agent_unregistered", Source: id, CausedBy: causes}, map[string]any{"agentId": id, "reason": reason, "agent": a.Agent}, audience)
+	t.after(func() { t.n.OnPresence(id, false) })
+}
+
+// agent is the agent of that id, if the participant may know of it.
+func (t *Tx) agent(p *participant, id string) (*agent, error) {
+	a := t.st.agents[id]
+	if a == nil || !t.knows(p, a) {
+		return nil, noAgent(id)
+	}
+	return a, nil
+}
+
+// knows says whether a participant may know of an agent.
+func (t *Tx) knows(p *participant, a *agent) bool {
+	if p.system() || a.Owner == p.Participant {
+		return true
+	}
+	switch a.Agent.Visibility {
+	case "parent-only":
+		parent := t.st.agents[a.Agent.Parent]
+		return parent != nil && parent.Owner == p.Participant
+	case "scope":
+		return slices.ContainsFunc(a.Agent.Scopes, func(id string) bool {
+			s := t.st.scopes[id]
+			return s != nil && slices.ContainsFunc(t.ids(p), s.has)
+		})
+	case "system":
+		return false
+	}
+	return true
+}
+
+// aboutAgent is who may hear of an agent.
+func (t *Tx) aboutAgent(a *agent) Audience {
+	switch a.Agent.Visibility {
+	case "parent-only":
+		names := []string{a.Owner, a.Agent.ID}
+		if parent := t.st.agents[a.Agent.Parent]; parent != nil {
+			names = append(names, parent.Owner)
+		}
+		return Audience{Names: names}
+	case "scope":
+		return Audience{Names: []string{a.Owner, a.Agent.ID}, Scopes: slices.Clone(a.Agent.Scopes)}
+	case "system":
+		return Audience{Names: []string{a.Owner, a.Agent.ID}}
+	}
+	return everyone
+}
+
+// Whose says who enrolled an agent that the caller may know of, and whether the caller speaks for it.
+func (t *Tx) Whose(s *Session, id string) (principal string, mine bool, err error) {
+	a, err := t.agent(s.p, id)
+	if err != nil {
+		return "", false, err
+	}
+	return a.Principal, t.controls(s.p, a), nil
+}
+
+// controls says whether a participant may stop, suspend or steer an agent: its own, its agents' children, and, for a
+// client or the operator, those of everybody who proved nothing.
+func (t *Tx) controls(p *participant, a *agent) bool {
+	if p.system() || a.Owner == p.Participant {
+		return true
+	}
+	if parent := t.st.agents[a.Agent.Parent]; parent != nil && parent.Owner == p.Participant {
+		return true
+	}
+	return p.Type == "client" && a.Principal == p.Principal.ID
+}
+
+// Update is a change of an agent's state or metadata.
+type Update struct {
+	ID          string         `json:"agentId"`
+	State       string         `json:"state"`
+	Metadata    map[string]Raw `json:"metadata"`
+	Environment Raw            `json:"environment"`
+}
+
+// Update changes an agent. Metadata of one that stopped may still change.
+func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
+	a, err := t.agent(s.p, u.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !t.controls(s.p, a) {
+		return nil, denied("the agent is somebody else's")
+	}
+	before := a.Agent.State
+	if u.State != "" && u.State != before && (before == "stopped" || before == "failed") {
+		return nil, refuse(CodeAgentState, "Cannot update agent in state: %s", before)
+	}
+	life := *a.Agent.Lifecycle
+	for name, v := range u.Metadata {
+		a.Agent.Metadata = with(a.Agent.Metadata, name, v)
+		switch name {
+		case "exitCode":
+			var code int
+			if json.Unmarshal(v, &code) == nil {
+				life.ExitCode = &code
+			}
+		case "exitReason":
+			_ = json.Unmarshal(v, &life.ExitReason) // another shape is metadata alone
+		}
+	}
+	life.LastActiveAt = t.now
+	a.Agent.Lifecycle = &life
+	if u.State != "" && u.State != before {
+		a.Agent.State = u.State
+		t.stateChanged(a, before, u.ID)
+	}
+	if len(u.Environment) > 0 {
+		a.Agent.Environment = u.Environment
+		t.emit(Event{Type: "agent_environment_changed", Source: u.ID}, map[string]any{"agentId": u.ID, "environment": u.Environment}, t.aboutAgent(a))
+	}
+	t.saveAgent(a)
+	return map[string]any{"agent": a.Agent}, nil
+}
+
+// stateChanged tells of a state that an agent has come to.
+func (t *Tx) stateChanged(a *agent, before, source string) {
+	life := *a.Agent.Lifecycle
+	switch a.Agent.State {
+	case "stopped", "failed":
+		life.StoppedAt = t.now
+	case "active", "busy", "idle":
+		if life.StartedAt == 0 {
+			life.StartedAt = t.now
+		}
+	}
+	a.Agent.Lifecycle = &life
+	t.emit(Event{Type: "agent_state_changed", Source: source}, map[string]any{"agentId": a.Agent.ID, "previousState": before, "newState": a.Agent.State}, t.aboutAgent(a))
+	t.saveAgent(a)
+}
+
+// Steer stops, suspends or resumes an agent: verb is "stop", "suspend" or "resume".
+func (t *Tx) Steer(s *Session, id, verb string) (map[string]any, error) {
+	a, err := t.agent(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	if !t.controls(s.p, a) {
+		return nil, denied("the agent is somebody else's")
+	}
+	if err := t.steer(a, verb); err != nil {
+		return nil, err
+	}
+	return map[string]any{map[string]string{"stop": "stopping", "suspend": "suspended", "resume": "resumed"}[verb]: true, "agent": a.Agent}, nil
+}
+
+func (t *Tx) steer(a *agent, verb string) error {
+	before := a.Agent.State
+	over := before == "stopped" || before == "failed"
+	switch {
+	case verb == "stop" && over:
+		return refuse(CodeTerminated, "Cannot stop agent in state: %s", before)
+	case over, verb == "resume" && before != "suspended", verb == "suspend" && before == "suspended":
+		return refuse(CodeAgentState, "Cannot %s agent in state: %s", verb, before)
+	}
+	a.Agent.State = map[string]string{"stop": "stopped", "suspend": "suspended", "resume": "idle"}[verb]
+	t.stateChanged(a, before, a.Agent.ID)
+	return nil
+}
+
+// StopByPerson stops the agent whose name in the fleet is that, because the operator says so; one that is not there is
+// stopped already.
+func (t *Tx) StopByPerson(peer string, name func(agent string) string) {
+	for id, a := range t.st.agents {
+		if name(id) == peer {
+			_ = t.steer(a, "stop") // it had stopped by itself
+		}
+	}
+}
+
+// Expel ends the connection of an agent that the operator revoked, and takes it out.
+func (t *Tx) Expel(id string) {
+	t.endGrants(id, "the agent was revoked")
+	a := t.st.agents[id]
+	if a == nil {
+		return
+	}
+	p := t.st.participants[a.Owner]
+	t.unregister(a, "revoked", "")
+	if p != nil && p.conn != nil && (p.Agent == "" || p.Agent == id) {
+		conn := p.conn
+		t.after(func() { conn.Close(4403, "the operator revoked this agent") })
+		t.end(p, "revoked")
+	}
+}

@@ -1,0 +1,290 @@
+package mapnet
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"time"
+)
+
+// Connect is how a connection introduces itself.
+type Connect struct {
+	Type         string       `json:"participantType"`
+	Participant  string       `json:"participantId"`
+	Name         string       `json:"name"`
+	Capabilities Capabilities `json:"capabilities"`
+	Session      string       `json:"sessionId"`
+	ResumeToken  string       `json:"resumeToken"`
+	Disconnect   Policy       `json:"disconnectPolicy"`
+}
+
+// Session is a connected participant, for whoever reads its frames.
+type Session struct{ p *participant }
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.p.ID }
+
+// Participant is who is connected.
+func (s *Session) Participant() string { return s.p.Participant }
+
+// Name is the one name of the participant: its own agent's, or else its own. It is for an act alone, as that changes it.
+func (s *Session) Name() string { return s.p.name() }
+
+// May says whether the participant has a capability, "group.name".
+func (s *Session) May(capability string) bool { return s.p.caps.Has(capability) }
+
+// Connect takes a connection in: as a new participant, or as the one that it proves to have been.
+func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]any, error) {
+	if c.Participant == Human || c.Participant == System {
+		return nil, nil, refuse(CodeAgentExists, "That participant id is taken: %s", c.Participant)
+	}
+	p, resumed := t.earlier(who, c)
+	if p == nil {
+		if c.Participant != "" && (t.st.participants[c.Participant] != nil || t.foreign(c.Participant, who)) {
+			return nil, nil, refuse(CodeAgentExists, "That participant id is taken: %s", c.Participant)
+		}
+		id := c.Participant
+		if id == "" {
+			id = "participant-" + t.n.NewID()
+		}
+		p = &participant{session: session{ID: "session-" + t.n.NewID(), Participant: id, CreatedAt: t.now}, subs: map[string]*subscription{}}
+	}
+	old := p.conn
+	p.Type, p.Principal, p.Declared, p.Policy = c.Type, who, c.Capabilities, c.Disconnect
+	if c.Name != "" || !resumed {
+		p.Name = c.Name
+	}
+	p.conn, p.caps, p.ActiveAt, p.AwaySince = conn, Effective(c.Capabilities), t.now, 0
+	t.st.participants[p.Participant], t.st.sessions[p.ID] = p, p
+	if old != nil {
+		t.after(func() { old.Close(4409, "this session goes on elsewhere") })
+		t.unsubscribeAll(p)
+	}
+	token := t.resumeToken(p)
+	t.saveSession(p)
+	t.emit(Event{Type: "participant_connected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name}, everyone)
+	owned := []string{}
+	reclaimed := []Agent{}
+	for id, a := range t.st.agents {
+		if a.Owner == p.Participant {
+			owned = append(owned, id)
+			t.back(a)
+			reclaimed = append(reclaimed, a.Agent)
+		}
+	}
+	t.drainSoon(p)
+	result := map[string]any{
+		"protocolVersion": 1, "sessionId": p.ID, "participantId": p.Participant, "capabilities": t.reported(p.caps), "resumeToken": token, "reconnected": resumed,
+		"ownedAgents": owned, "principal": map[string]any{"id": who.ID, "issuer": "deskbell"},
+	}
+	if len(reclaimed) > 0 {
+		result["reclaimedAgents"] = reclaimed
+	}
+	return &Session{p}, result, nil
+}
+
+// foreign says whether an id is that of an agent of somebody else.
+func (t *Tx) foreign(id string, who Principal) bool {
+	a := t.st.agents[id]
+	return a != nil && a.Principal != who.ID
+}
+
+// earlier is the participant that a connection proves to have been before. Its live id goes over to nobody who does not
+// hold its token or its principal's proof.
+func (t *Tx) earlier(who Principal, c Connect) (*participant, bool) {
+	if c.ResumeToken != "" {
+		sum := sha256.Sum256([]byte(c.ResumeToken))
+		for _, p := range t.st.sessions {
+			if p.Principal.ID == who.ID && subtle.ConstantTimeCompare(p.Resume, sum[:]) == 1 {
+				return p, true
+			}
+		}
+	}
+	if p := t.st.sessions[c.Session]; p != nil && p.conn == nil && p.Principal.ID == who.ID {
+		return p, true
+	}
+	if p := t.st.participants[c.Participant]; p != nil && p.conn == nil && p.Principal.ID == who.ID {
+		return p, true
+	}
+	return nil, false
+}
+
+// resumeToken gives a session a new token; the one before ends.
+func (t *Tx) resumeToken(p *participant) string {
+	raw := make([]byte, 24)
+	rand.Read(raw)
+	token := "resume_" + base64.RawURLEncoding.EncodeToString(raw)
+	sum := sha256.Sum256([]byte(token))
+	p.Resume = sum[:]
+	return token
+}
+
+// Disconnect ends a session in order: its agents go with it.
+func (t *Tx) Disconnect(s *Session, reason string) map[string]any {
+	p := s.p
+	t.end(p, reason)
+	return map[string]any{"acknowledged": true, "session": map[string]any{"id": p.ID, "createdAt": p.CreatedAt, "lastActiveAt": p.ActiveAt, "closedAt": t.now}}
+}
+
+// Lost notes that a connection went without a word. Its agents are kept for a while.
+func (t *Tx) Lost(s *Session, conn Peer) {
+	p := s.p
+	if t.st.sessions[p.ID] != p || p.conn != conn {
+		return // it ended, or goes on elsewhere
+	}
+	p.conn, p.AwaySince = nil, t.now
+	t.unsubscribeAll(p)
+	t.saveSession(p)
+	for _, a := range t.st.agents {
+		if a.Owner == p.Participant {
+			t.away(a)
+		}
+	}
+	if t.grace(p) == 0 {
+		t.gone(p)
+	}
+}
+
+// away and back mark an agent whose connection was lost, or found again.
+func (t *Tx) away(a *agent) {
+	a.Agent.meta("disconnected", true)
+	t.saveAgent(a)
+	id := a.Agent.ID
+	t.after(func() { t.n.OnPresence(id, false) })
+}
+
+func (t *Tx) back(a *agent) {
+	a.Agent.meta("disconnected", nil)
+	t.saveAgent(a)
+	id := a.Agent.ID
+	t.after(func() { t.n.OnPresence(id, true) })
+}
+
+// meta sets a member of an agent's _meta, on a copy: others may be reading the one before.
+func (a *Agent) meta(name string, v any) {
+	m := Meta{}
+	for k, x := range a.Meta {
+		m[k] = x
+	}
+	if m[name] = v; v == nil {
+		delete(m, name)
+	}
+	a.Meta = m
+}
+
+func (t *Tx) grace(p *participant) int64 {
+	if p.Policy.Behavior == "grace-period" && p.Policy.Grace > 0 {
+		return min(p.Policy.Grace, (24 * time.Hour).Milliseconds())
+	}
+	return t.n.Limits.Grace.Milliseconds()
+}
+
+// gone applies what was agreed for a connection that does not come back.
+func (t *Tx) gone(p *participant) {
+	if p.Policy.Behavior != "orphan" {
+		t.end(p, "owner_disconnected")
+		return
+	}
+	cause := t.parted(p, "owner_disconnected")
+	for _, a := range t.st.agents {
+		if a.Owner == p.Participant {
+			a.Owner = ""
+			a.Agent.meta("ownerId", nil)
+			t.saveAgent(a)
+			t.emit(Event{Type: "agent_orphaned", Source: a.Agent.ID, CausedBy: []string{cause}}, map[string]any{"agentId": a.Agent.ID, "previousOwner": p.Participant}, t.aboutAgent(a))
+		}
+	}
+}
+
+// end ends a session with its agents, children before parents.
+func (t *Tx) end(p *participant, reason string) {
+	cause := t.parted(p, reason)
+	owned := []*agent{}
+	for _, a := range t.st.agents {
+		if a.Owner == p.Participant {
+			owned = append(owned, a)
+		}
+	}
+	for len(owned) > 0 {
+		rest := owned[:0:0]
+		for _, a := range owned {
+			if t.hasChildAmong(a.Agent.ID, owned) {
+				rest = append(rest, a)
+				continue
+			}
+			t.unregister(a, "owner_disconnected", cause)
+		}
+		if len(rest) == len(owned) { // parents of each other
+			for _, a := range rest {
+				t.unregister(a, "owner_disconnected", cause)
+			}
+			return
+		}
+		owned = rest
+	}
+}
+
+func (t *Tx) hasChildAmong(id string, agents []*agent) bool {
+	for _, a := range agents {
+		if a.Agent.Parent == id && a.Agent.ID != id && t.st.agents[a.Agent.ID] == a {
+			return true
+		}
+	}
+	return false
+}
+
+// parted takes a participant out and returns the id of the event that says so.
+func (t *Tx) parted(p *participant, reason string) string {
+	t.unsubscribeAll(p)
+	delete(t.st.participants, p.Participant)
+	delete(t.st.sessions, p.ID)
+	p.conn = nil
+	t.drop(kindSession, p.ID)
+	return t.emit(Event{Type: "participant_disconnected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name, "reason": reason}, everyone)
+}
+
+// Sessions lists the sessions of the caller's principal; of those who proved nothing, the caller's own alone.
+func (t *Tx) Sessions(s *Session) map[string]any {
+	list := []map[string]any{}
+	for _, p := range t.st.sessions {
+		if p == s.p || p.Principal.ID == s.p.Principal.ID && s.p.Principal.Proved {
+			list = append(list, map[string]any{"id": p.ID, "createdAt": p.CreatedAt, "lastActiveAt": p.ActiveAt})
+		}
+	}
+	return map[string]any{"sessions": list}
+}
+
+// LoadSession answers whether a session is the caller's own. What it can take up it took up as it connected.
+func (t *Tx) LoadSession(s *Session, id string) map[string]any {
+	p := t.st.sessions[id]
+	if p == nil || p == s.p || p.conn != nil || p.Principal.ID != s.p.Principal.ID {
+		return map[string]any{"sessionId": id, "restored": p != nil && p == s.p}
+	}
+	for _, a := range t.st.agents {
+		if a.Owner == p.Participant {
+			t.adopt(s.p, a)
+		}
+	}
+	t.parted(p, "session_loaded")
+	t.drainSoon(s.p)
+	return map[string]any{"sessionId": id, "restored": true}
+}
+
+// CloseSession ends a session of the caller's principal, by default the caller's own.
+func (t *Tx) CloseSession(s *Session, id string) (result map[string]any, own bool, err error) {
+	p := s.p
+	if id != "" && id != p.ID {
+		if p = t.st.sessions[id]; p == nil || p.Principal.ID != s.p.Principal.ID || !s.p.Principal.Proved {
+			return nil, false, badParam("/sessionId", "is no session of yours")
+		}
+	}
+	if conn := p.conn; p != s.p && conn != nil {
+		t.after(func() { conn.Close(1000, "the session was closed") })
+	}
+	t.end(p, "session_closed")
+	return map[string]any{"closed": true, "session": map[string]any{"id": p.ID, "createdAt": p.CreatedAt, "closedAt": t.now}}, p == s.p, nil
+}
+
+// Open says whether the session still stands.
+func (s *Session) Open(t *Tx) bool { return t.st.sessions[s.p.ID] == s.p }

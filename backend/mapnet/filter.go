@@ -1,0 +1,213 @@
+package mapnet
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Filter says which events are wanted, in the schema's words and in those of published clients. What is absent or empty
+// narrows nothing; lists are any of their entries, and everything together must hold.
+type Filter struct {
+	Agents         []string       `json:"agents"`
+	FromAgents     []string       `json:"fromAgents"`
+	Roles          []string       `json:"roles"`
+	FromRoles      []string       `json:"fromRoles"`
+	Scopes         []string       `json:"scopes"`
+	EventTypes     []string       `json:"eventTypes"`
+	Priorities     []string       `json:"priorities"`
+	CorrelationIDs []string       `json:"correlationIds"`
+	Metadata       map[string]Raw `json:"metadataMatch"`
+	Environment    map[string]Raw `json:"environmentMatch"`
+	Mail           *MailFilter    `json:"mail"`
+}
+
+// MailFilter narrows to events of conversations.
+type MailFilter struct {
+	Conversation string `json:"conversationId"`
+	Thread       string `json:"threadId"`
+	Participant  string `json:"participantId"`
+	ContentType  string `json:"contentType"`
+}
+
+// facts is what filters look at in an event's data.
+type facts struct {
+	AgentID       string         `json:"agentId"`
+	ScopeID       string         `json:"scopeId"`
+	Role          string         `json:"role"`
+	CorrelationID string         `json:"correlationId"`
+	Conversation  string         `json:"conversationId"`
+	ParticipantID string         `json:"participantId"`
+	DeliveredTo   []string       `json:"deliveredTo"`
+	Metadata      map[string]Raw `json:"metadata"`
+	Environment   Raw            `json:"environment"`
+	Agent         *Agent         `json:"agent"`
+	Member        *Member        `json:"participant"`
+	Turn          *Turn          `json:"turn"`
+	Thread        *Thread        `json:"thread"`
+	Message       *struct {
+		To   Raw `json:"to"`
+		Meta *struct {
+			Priority      string         `json:"priority"`
+			CorrelationID string         `json:"correlationId"`
+			Metadata      map[string]Raw `json:"metadata"`
+		} `json:"meta"`
+	} `json:"message"`
+}
+
+// matches says whether an event is one that the filter wants; a nil filter wants everything.
+func (t *Tx) matches(f *Filter, e Event) bool {
+	if f == nil {
+		return true
+	}
+	if len(f.EventTypes) > 0 && !slices.ContainsFunc(f.EventTypes, func(want string) bool { return typeMatches(want, e.Type) }) {
+		return false
+	}
+	if len(f.FromAgents) > 0 && (e.Source == "" || !slices.Contains(f.FromAgents, e.Source)) {
+		return false
+	}
+	if f.onlyTypes() {
+		return true
+	}
+	var x facts
+	if json.Unmarshal(e.Data, &x) != nil {
+		x = facts{} // of an event with members of other shapes nothing is known
+	}
+	return t.about(f, e, x) && said(f, x) && f.Mail.matches(e, x)
+}
+
+func (f *Filter) onlyTypes() bool {
+	return len(f.Agents)+len(f.Roles)+len(f.FromRoles)+len(f.Scopes)+len(f.Priorities)+len(f.CorrelationIDs)+len(f.Metadata)+len(f.Environment) == 0 && f.Mail == nil
+}
+
+// typeMatches compares types whatever joins their words; "*" is any, "agent.*" any that begins so.
+func typeMatches(want, is string) bool {
+	want, is = strings.ReplaceAll(want, "_", "."), strings.ReplaceAll(is, "_", ".")
+	if prefix, ok := strings.CutSuffix(want, "*"); ok {
+		return strings.HasPrefix(is, prefix)
+	}
+	return want == is
+}
+
+// about compares who and where an event is about.
+func (t *Tx) about(f *Filter, e Event, x facts) bool {
+	related := append([]string{x.AgentID, e.Source}, x.DeliveredTo...)
+	if len(f.Agents) > 0 && !slices.ContainsFunc(related, func(id string) bool { return id != "" && slices.Contains(f.Agents, id) }) {
+		return false
+	}
+	if len(f.Roles) > 0 && !slices.ContainsFunc(append(t.roles(related...), x.Role), func(role string) bool { return role != "" && slices.Contains(f.Roles, role) }) {
+		return false
+	}
+	if len(f.FromRoles) > 0 && !slices.ContainsFunc(t.roles(e.Source), func(role string) bool { return slices.Contains(f.FromRoles, role) }) {
+		return false
+	}
+	if len(f.Scopes) > 0 {
+		in := x.ScopeID
+		if x.Message != nil {
+			var to struct {
+				Scope string `json:"scope"`
+			}
+			if json.Unmarshal(x.Message.To, &to) == nil && to.Scope != "" {
+				in = to.Scope
+			}
+		}
+		if in == "" || !slices.Contains(f.Scopes, in) {
+			return false
+		}
+	}
+	if len(f.Environment) > 0 {
+		env := x.Environment
+		if x.Agent != nil && env == nil {
+			env = x.Agent.Environment
+		}
+		if a := t.st.agents[x.AgentID]; a != nil && env == nil {
+			env = a.Agent.Environment
+		}
+		if a := t.st.agents[e.Source]; a != nil && env == nil {
+			env = a.Agent.Environment
+		}
+		return inEnvironment(env, f.Environment)
+	}
+	return true
+}
+
+func (t *Tx) roles(ids ...string) []string {
+	var roles []string
+	for _, id := range ids {
+		if a := t.st.agents[id]; a != nil && a.Agent.Role != "" {
+			roles = append(roles, a.Agent.Role)
+		}
+	}
+	return roles
+}
+
+// said compares what a message says about itself.
+func said(f *Filter, x facts) bool {
+	priority, correlation := "normal", x.CorrelationID
+	if x.Message != nil && x.Message.Meta != nil {
+		if x.Message.Meta.Priority != "" {
+			priority = x.Message.Meta.Priority
+		}
+		if correlation == "" {
+			correlation = x.Message.Meta.CorrelationID
+		}
+	}
+	if len(f.Priorities) > 0 && (x.Message == nil || !slices.Contains(f.Priorities, priority)) {
+		return false
+	}
+	if len(f.CorrelationIDs) > 0 && !slices.Contains(f.CorrelationIDs, correlation) {
+		return false
+	}
+	for name, want := range f.Metadata {
+		if !sameJSON(x.Metadata[name], want) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *MailFilter) matches(e Event, x facts) bool {
+	if m == nil {
+		return true
+	}
+	thread, who, content := "", x.ParticipantID, ""
+	if x.Turn != nil {
+		thread, who, content = x.Turn.ThreadID, x.Turn.Participant, x.Turn.ContentType
+	}
+	if x.Thread != nil {
+		thread = x.Thread.ID
+	}
+	if x.Member != nil {
+		who = x.Member.ID
+	}
+	return strings.HasPrefix(e.Type, "mail.") && (m.Conversation == "" || m.Conversation == x.Conversation) && (m.Thread == "" || m.Thread == thread) &&
+		(m.Participant == "" || m.Participant == who) && (m.ContentType == "" || m.ContentType == content)
+}
+
+// inEnvironment says whether all dotted paths lead to their values.
+func inEnvironment(env Raw, want map[string]Raw) bool {
+	for path, value := range want {
+		at := env
+		for part := range strings.SplitSeq(path, ".") {
+			var object map[string]Raw
+			if json.Unmarshal(at, &object) != nil {
+				return false
+			}
+			at = object[part]
+		}
+		if !sameJSON(at, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameJSON says whether two values are the same but for white space.
+func sameJSON(a, b Raw) bool {
+	var x, y bytes.Buffer
+	if len(a) == 0 || len(b) == 0 || json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {
+		return false
+	}
+	return bytes.Equal(x.Bytes(), y.Bytes())
+}

@@ -1,0 +1,420 @@
+package mapnet
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// sees says whether a participant may know of a conversation: whoever is or was in it, and clients, which observe.
+func (t *Tx) sees(p *participant, c *conversation) bool {
+	if p.system() || p.Type == "client" {
+		return true
+	}
+	ids := t.ids(p)
+	return slices.ContainsFunc(c.Members, func(m *Member) bool { return slices.Contains(ids, m.ID) && m.Permissions.CanObserve })
+}
+
+// member is the one in a conversation that a participant is there as; nil: not there (any more).
+func (t *Tx) member(p *participant, c *conversation) *Member {
+	var found *Member
+	for _, id := range t.ids(p) {
+		if m := c.current(id); m != nil {
+			found = m
+			break
+		}
+	}
+	return found
+}
+
+func (c *conversation) current(id string) *Member {
+	for _, m := range c.Members {
+		if m.ID == id && m.LeftAt == 0 {
+			return m
+		}
+	}
+	return nil
+}
+
+func (c *conversation) open() bool { return c.Conversation.Status == "active" }
+
+// reads says whether a participant may read a turn of a conversation that it may see.
+func (t *Tx) reads(p *participant, c *conversation, author string, v *Visibility, at int64) bool {
+	return c.readable(t.ids(p), author, v, at)
+}
+
+// readable is the rule of who may read a turn, for somebody who goes by ids. What a turn's author said about it holds
+// for everybody, the operator as well.
+func (c *conversation) readable(ids []string, author string, v *Visibility, at int64) bool {
+	if slices.Contains(ids, author) {
+		return true
+	}
+	var me *Member
+	for _, m := range c.Members {
+		if slices.Contains(ids, m.ID) {
+			me = m
+			switch m.Permissions.HistoryAccess {
+			case "none":
+				if at < m.JoinedAt || m.LeftAt != 0 {
+					return false
+				}
+			case "from-join":
+				if at < m.JoinedAt {
+					return false
+				}
+			}
+			if m.LeftAt != 0 && at > m.LeftAt || !m.Permissions.CanObserve {
+				return false
+			}
+			break
+		}
+	}
+	if v == nil {
+		return true
+	}
+	switch v.Type {
+	case "", "all":
+		return true
+	case "participants":
+		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(v.IDs, id) })
+	case "role":
+		return me != nil && me.LeftAt == 0 && slices.Contains(v.Roles, me.Role)
+	}
+	return false // private
+}
+
+// conversation is the conversation of that id, if the participant may know of it.
+func (t *Tx) conversation(p *participant, id string) (*conversation, error) {
+	c := t.st.convs[id]
+	if c == nil || !t.sees(p, c) {
+		return nil, refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	return c, nil
+}
+
+// inside is a conversation that the caller is in, and who it is there.
+func (t *Tx) inside(p *participant, id string) (*conversation, *Member, error) {
+	c := t.st.convs[id]
+	if c == nil {
+		return nil, nil, refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	m := t.member(p, c)
+	if m == nil {
+		return nil, nil, refuse(CodeNotParticipant, "Not a participant of conversation: %s", id)
+	}
+	return c, m, nil
+}
+
+// Invitee is somebody who is to be in a conversation.
+type Invitee struct {
+	ID          string `json:"id"`
+	Role        string `json:"role"`
+	Permissions Raw    `json:"permissions"`
+}
+
+// NewTurn is something to be said.
+type NewTurn struct {
+	Conversation string      `json:"conversationId"`
+	ContentType  string      `json:"contentType"`
+	Content      Raw         `json:"content"`
+	Thread       string      `json:"threadId"`
+	InReplyTo    string      `json:"inReplyTo"`
+	Visibility   *Visibility `json:"visibility"`
+	Metadata     Raw         `json:"metadata"`
+	Branch       bool        `json:"-"` // into a new thread below the turn that it answers; of the person's alone
+}
+
+// CreateMail begins a conversation.
+type CreateMail struct {
+	Type         string    `json:"type"`
+	Subject      string    `json:"subject"`
+	ParentConv   string    `json:"parentConversationId"`
+	ParentTurn   string    `json:"parentTurnId"`
+	Participants []Invitee `json:"initialParticipants"`
+	InitialTurn  *NewTurn  `json:"initialTurn"`
+	Metadata     Raw       `json:"metadata"`
+}
+
+// CreateConversation begins a conversation; its creator is its initiator.
+func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error) {
+	if q.ParentConv != "" {
+		parent, err := t.conversation(s.p, q.ParentConv)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := parent.byID[q.ParentTurn]; q.ParentTurn != "" && !ok {
+			return nil, refuse(CodeNoTurn, "Turn not found: %s", q.ParentTurn)
+		}
+	}
+	if q.InitialTurn != nil {
+		if err := checkContent(q.InitialTurn.ContentType); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.st.convs) >= t.n.Limits.Conversations {
+		return nil, refuse(CodeQuota, "Too many conversations")
+	}
+	me := s.p.name()
+	for _, x := range q.Participants {
+		if x.ID == Human {
+			if err := t.admit(s.p, me, len(q.Subject), nil); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c := t.begin(me, t.kindOf(me), q)
+	for _, x := range q.Participants {
+		if c.current(t.canonical(x.ID)) == nil {
+			t.enlist(c, x, or(x.Role, "assistant"), me)
+		}
+	}
+	t.emit(Event{Type: "mail.created", Source: me}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": q.Subject, "createdBy": me}, inConversation(c))
+	result := map[string]any{"participant": c.Members[0]}
+	if q.InitialTurn != nil {
+		result["initialTurn"] = t.say(c, c.Members[0], *q.InitialTurn, Source{Type: "explicit", Method: "mail/turn"}, "")
+	} else if c.current(Human) != nil {
+		t.invitation(c, me)
+	}
+	result["conversation"] = c.Conversation
+	return result, nil
+}
+
+// begin makes a conversation with its initiator.
+func (t *Tx) begin(me, kind string, q CreateMail) *conversation {
+	c := &conversation{byID: map[string]int{}, Conversation: Conversation{ID: "conv-" + t.n.NewID(), Type: or(q.Type, "multi-agent"), Status: "active", Subject: q.Subject,
+		ParentConversationID: q.ParentConv, ParentTurnID: q.ParentTurn, CreatedAt: t.now, UpdatedAt: t.now, CreatedBy: me, Metadata: q.Metadata}}
+	t.st.convs[c.Conversation.ID] = c
+	m := t.enlist(c, Invitee{ID: me}, "initiator", me)
+	m.Type = kind
+	return c
+}
+
+// canonical is the one name of somebody: the agent's, where there is one.
+func (t *Tx) canonical(id string) string {
+	if p := t.st.participants[id]; p != nil && t.st.agents[id] == nil {
+		return p.name()
+	}
+	return id
+}
+
+func (t *Tx) kindOf(id string) string {
+	switch {
+	case id == System:
+		return "system"
+	case id == Human:
+		return "user"
+	case t.st.agents[id] != nil:
+		return "agent"
+	}
+	if p := t.st.participants[id]; p != nil && p.Type != "agent" {
+		return "user"
+	}
+	return "agent"
+}
+
+// enlist puts somebody into a conversation, perhaps again.
+func (t *Tx) enlist(c *conversation, x Invitee, role, by string) *Member {
+	id := t.canonical(x.ID)
+	perm := Permissions{CanSend: true, CanObserve: true, CanCreateThreads: true, HistoryAccess: "full"}
+	if role == "initiator" || role == "moderator" {
+		perm.CanInvite, perm.CanRemove = true, true
+	}
+	if len(x.Permissions) > 0 {
+		_ = json.Unmarshal(x.Permissions, &perm) // the schema has checked it
+	}
+	c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m.ID == id })
+	m := &Member{ID: id, Type: t.kindOf(id), Role: role, JoinedAt: t.now, Permissions: perm}
+	if a := t.st.agents[id]; a != nil {
+		m.AgentInfo = &AgentInfo{AgentID: id, Name: a.Agent.Name, Role: a.Agent.Role}
+	}
+	c.Members = append(c.Members, m)
+	t.counted(c)
+	t.emit(Event{Type: "mail.participant.joined", Source: id}, map[string]any{"conversationId": c.Conversation.ID, "participant": m}, inConversation(c))
+	return m
+}
+
+// counted keeps what a conversation says of itself.
+func (t *Tx) counted(c *conversation) {
+	c.Conversation.ParticipantCount, c.Conversation.UpdatedAt = 0, t.now
+	for _, m := range c.Members {
+		if m.LeftAt == 0 {
+			c.Conversation.ParticipantCount++
+		}
+	}
+	t.saveConversation(c)
+}
+
+func inConversation(c *conversation) Audience { return Audience{Conversation: c.Conversation.ID} }
+
+// checkContent says what is wrong with a type of content.
+func checkContent(kind string) error {
+	switch kind {
+	case "text", "data", "event", "reference":
+		return nil
+	}
+	if len(kind) > 2 && kind[:2] == "x-" {
+		return nil
+	}
+	return refuse(CodeContentType, "Invalid content type: %s", kind)
+}
+
+// Say adds the caller's turn to a conversation.
+func (t *Tx) Say(s *Session, q NewTurn) (map[string]any, error) {
+	c, m, err := t.inside(s.p, q.Conversation)
+	if err == nil {
+		err = t.maySay(c, m, q)
+	}
+	if asks, _, _ := turnAsks(q.Content, q.Metadata); err == nil && asks && c.current(Human) != nil {
+		err = t.admit(s.p, m.ID, len(q.Content), Raw(`{"expectsResponse":true}`))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"turn": t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")}, nil
+}
+
+func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
+	switch {
+	case !c.open():
+		return refuse(CodeConversationOver, "Conversation is closed: %s", c.Conversation.ID)
+	case !m.Permissions.CanSend:
+		return refuse(CodeMailDenied, "Permission denied: canSend")
+	case q.Thread != "" && c.thread(q.Thread) == nil:
+		return refuse(CodeNoThread, "Thread not found: %s", q.Thread)
+	case len(c.turns) >= t.n.Limits.Turns:
+		return refuse(CodeQuota, "Too many turns in one conversation")
+	}
+	if i, ok := c.byID[q.InReplyTo]; q.InReplyTo != "" {
+		if !ok || !c.readable([]string{m.ID}, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
+			return refuse(CodeNoTurn, "Turn not found: %s", q.InReplyTo)
+		}
+	}
+	return checkContent(q.ContentType)
+}
+
+func (c *conversation) thread(id string) *Thread {
+	for _, th := range c.Threads {
+		if th.ID == id {
+			return th
+		}
+	}
+	return nil
+}
+
+// say adds a turn. told is the message that told the person of it already, if one did.
+func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string) *Turn {
+	turn := &Turn{ID: "turn-" + t.n.NewID(), ConversationID: c.Conversation.ID, Participant: m.ID, Timestamp: t.now, ContentType: q.ContentType, Content: q.Content,
+		ThreadID: q.Thread, InReplyTo: q.InReplyTo, Source: src, Visibility: q.Visibility, Status: "complete", Metadata: q.Metadata}
+	c.add(turn)
+	t.st.turns[turn.ID] = c
+	t.put(kindTurn, turn.ID, turn)
+	c.Conversation.UpdatedAt = t.now
+	if th := c.thread(q.Thread); th != nil {
+		th.TurnCount, th.UpdatedAt = th.TurnCount+1, t.now
+		th.ParticipantCount = c.speakers(th.ID)
+	}
+	t.saveConversation(c)
+	t.emit(Event{Type: "mail.turn.added", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "turn": turn},
+		Audience{Conversation: c.Conversation.ID, Author: m.ID, Visibility: q.Visibility, At: t.now})
+	for _, other := range c.Members {
+		if other.ID == m.ID || other.LeftAt != 0 || !c.readable([]string{other.ID}, m.ID, q.Visibility, t.now) {
+			continue
+		}
+		if other.ID == Human {
+			if told == "" {
+				t.turnForPerson(c, turn)
+			}
+			continue
+		}
+		if a := t.st.agents[other.ID]; a != nil {
+			if p := t.st.participants[a.Owner]; p != nil && !slices.Contains(t.ids(p), m.ID) {
+				t.notify(p, "mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
+			}
+		}
+	}
+	return turn
+}
+
+func (c *conversation) speakers(thread string) int {
+	seen := map[string]bool{}
+	for _, turn := range c.turns {
+		if turn.ThreadID == thread {
+			seen[turn.Participant] = true
+		}
+	}
+	return len(seen)
+}
+
+// intercept records a message in the conversation that it names. What keeps it out does not keep the message.
+func (t *Tx) intercept(p *participant, from string, msg Message, meta MessageMeta, told bool) (*Turn, string) {
+	c := t.st.convs[meta.Mail.ConversationID]
+	if c == nil {
+		return nil, "not recorded: there is no such conversation"
+	}
+	m := c.current(from)
+	if m == nil && p != nil {
+		m = t.member(p, c)
+	}
+	if m == nil {
+		return nil, "not recorded: the sender is not in the conversation"
+	}
+	content := msg.Payload
+	if len(content) == 0 {
+		content = Raw("null")
+	}
+	q := NewTurn{ContentType: "data", Content: content, Thread: meta.Mail.ThreadID, InReplyTo: meta.Mail.InReplyTo, Visibility: meta.Mail.Visibility}
+	if err := t.maySay(c, m, q); err != nil {
+		return nil, "not recorded: " + err.Error()
+	}
+	id := ""
+	if told {
+		id = msg.ID
+	}
+	return t.say(c, m, q, Source{Type: "intercepted", MessageID: msg.ID}, id), ""
+}
+
+// CloseConversation ends a conversation.
+func (t *Tx) CloseConversation(s *Session, id, reason string) (map[string]any, error) {
+	c, m, err := t.inside(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.close(c, m.ID, reason); err != nil {
+		return nil, err
+	}
+	return map[string]any{"conversation": c.Conversation}, nil
+}
+
+func (t *Tx) close(c *conversation, by, reason string) error {
+	if !c.open() {
+		return refuse(CodeConversationOver, "Conversation is closed: %s", c.Conversation.ID)
+	}
+	c.Conversation.Status, c.Conversation.ClosedAt, c.Conversation.UpdatedAt = "completed", t.now, t.now
+	t.saveConversation(c)
+	t.emit(Event{Type: "mail.closed", Source: by}, map[string]any{"conversationId": c.Conversation.ID, "closedBy": by, "reason": reason}, inConversation(c))
+	return nil
+}
+
+// ReopenConversation takes an end back.
+func (t *Tx) ReopenConversation(s *Session, id string) (map[string]any, error) {
+	c, _, err := t.inside(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	t.reopen(c)
+	return map[string]any{"conversation": c.Conversation}, nil
+}
+
+func (t *Tx) reopen(c *conversation) {
+	c.Conversation.Status, c.Conversation.ClosedAt, c.Conversation.UpdatedAt = "active", 0, t.now
+	t.saveConversation(c)
+}
+
+// sortedConversations are all conversations, oldest first.
+func (t *Tx) sortedConversations() []*conversation {
+	var out []*conversation
+	for _, id := range slices.Sorted(maps.Keys(t.st.convs)) {
+		out = append(out, t.st.convs[id])
+	}
+	return out
+}

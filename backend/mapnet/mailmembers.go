@@ -1,0 +1,226 @@
+package mapnet
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// maxThreads is how deep threads may stand below each other.
+const maxThreads = 5
+
+// JoinMail is how somebody enters a conversation.
+type JoinMail struct {
+	Conversation string `json:"conversationId"`
+	Role         string `json:"role"`
+	CatchUp      *struct {
+		From           Raw  `json:"from"`
+		Limit          int  `json:"limit"`
+		IncludeSummary bool `json:"includeSummary"`
+	} `json:"catchUp"`
+}
+
+// JoinConversation lets the caller enter a conversation, and catch up with it.
+func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
+	c := t.st.convs[q.Conversation]
+	if c == nil {
+		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
+	}
+	if !c.open() {
+		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
+	}
+	if t.member(s.p, c) != nil {
+		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", q.Conversation)
+	}
+	me := s.p.name()
+	x := Invitee{ID: me}
+	for _, m := range c.Members {
+		if m.ID == me { // what was allowed to it before holds again
+			x.Permissions = encode(m.Permissions)
+		}
+	}
+	role := q.Role
+	if role == "" {
+		role = "assistant"
+		if s.p.Type == "client" {
+			role = "observer"
+		}
+	}
+	if (role == "initiator" || role == "moderator") && !s.p.system() && c.Conversation.CreatedBy != me {
+		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	}
+	m := t.enlist(c, x, role, me)
+	result := map[string]any{"conversation": c.Conversation, "participant": m}
+	if q.CatchUp == nil {
+		return result, nil
+	}
+	list := t.legible(s.p, c)
+	var after string
+	var since int64
+	if json.Unmarshal(q.CatchUp.From, &after) == nil && after != "" {
+		list = list[slices.IndexFunc(list, func(x *Turn) bool { return x.ID == after })+1:]
+	} else if since, _ = strconv.ParseInt(string(q.CatchUp.From), 10, 64); since > 0 {
+		list = slices.DeleteFunc(list, func(x *Turn) bool { return x.Timestamp <= since })
+	}
+	list, next := cut(Page{Limit: q.CatchUp.Limit}, 50, list, func(x *Turn) string { return x.ID })
+	result["history"] = append([]*Turn{}, list...)
+	if next != "" {
+		result["historyCursor"] = next
+	}
+	if q.CatchUp.IncludeSummary {
+		result["summary"] = t.extract(c, t.legible(s.p, c))
+	}
+	return result, nil
+}
+
+// LeaveConversation lets the caller leave.
+func (t *Tx) LeaveConversation(s *Session, id, reason string) (map[string]any, error) {
+	c, m, err := t.inside(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	t.depart(c, m, reason)
+	return map[string]any{"success": true, "leftAt": m.LeftAt}, nil
+}
+
+func (t *Tx) depart(c *conversation, m *Member, reason string) {
+	m.LeftAt = t.now
+	t.counted(c)
+	t.emit(Event{Type: "mail.participant.left", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "participantId": m.ID, "reason": reason}, inConversation(c))
+}
+
+// Invite brings somebody into a conversation.
+type Invite struct {
+	Conversation string  `json:"conversationId"`
+	Participant  Invitee `json:"participant"`
+	Message      string  `json:"message"`
+}
+
+// InviteTo answers mail/invite.
+func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
+	c, m, err := t.inside(s.p, q.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	if !m.Permissions.CanInvite {
+		return nil, refuse(CodeMailDenied, "Permission denied: canInvite")
+	}
+	if !c.open() {
+		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
+	}
+	id := t.canonical(q.Participant.ID)
+	if c.current(id) != nil {
+		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", id)
+	}
+	if id == Human {
+		if err := t.admit(s.p, m.ID, len(q.Message), nil); err != nil {
+			return nil, err
+		}
+	}
+	invited := t.enlist(c, q.Participant, or(q.Participant.Role, "assistant"), m.ID)
+	if id == Human {
+		t.invitation(c, m.ID)
+	} else if q.Message != "" && t.st.agents[id] != nil {
+		t.pass(m.ID, id, encode(map[string]any{"text": q.Message}), map[string]any{"mail": map[string]any{"conversationId": c.Conversation.ID}}, "")
+	}
+	return map[string]any{"invited": true, "participant": invited}, nil
+}
+
+// pass sends a message that the hub makes itself from one to another, without a turn of its own.
+func (t *Tx) pass(from, to string, payload Raw, meta map[string]any, item string) {
+	msg := Message{ID: "msg-" + t.n.NewID(), From: from, To: encode(map[string]any{"agent": to}), Timestamp: t.now, Payload: payload}
+	var parsed MessageMeta
+	msg.Meta, parsed = t.stamped(encode(meta))
+	t.hand(msg, parsed, to, map[string]bool{}, item)
+	t.emit(Event{Type: "message_sent", Source: from}, flat(map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "message": msg, "timestamp": t.now}, parsed, msg), t.aboutMessage(msg, parsed, to))
+}
+
+// NewThread begins a thread.
+type NewThread struct {
+	Conversation string `json:"conversationId"`
+	Root         string `json:"rootTurnId"`
+	Subject      string `json:"subject"`
+	Parent       string `json:"parentThreadId"`
+}
+
+// CreateThread answers mail/thread/create.
+func (t *Tx) CreateThread(s *Session, q NewThread) (map[string]any, error) {
+	c, m, err := t.inside(s.p, q.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	i, ok := c.byID[q.Root]
+	if ok && !t.reads(s.p, c, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
+		return nil, refuse(CodeNoTurn, "Turn not found: %s", q.Root)
+	}
+	th, err := t.thread(c, m, q)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"thread": th}, nil
+}
+
+// thread begins a thread below a turn that the member may read.
+func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
+	if !c.open() {
+		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
+	}
+	if !m.Permissions.CanCreateThreads {
+		return nil, refuse(CodeMailDenied, "Permission denied: canCreateThreads")
+	}
+	i, ok := c.byID[q.Root]
+	if !ok {
+		return nil, refuse(CodeNoTurn, "Turn not found: %s", q.Root)
+	}
+	depth := 1
+	for id := q.Parent; id != ""; depth++ {
+		th := c.thread(id)
+		if th == nil {
+			return nil, refuse(CodeNoThread, "Thread not found: %s", id)
+		}
+		id = th.ParentThreadID
+	}
+	if depth > maxThreads {
+		return nil, refuse(CodeThreadDepth, "Threads may stand %d deep", maxThreads)
+	}
+	if len(c.Threads) >= t.n.Limits.Turns/10 {
+		return nil, refuse(CodeQuota, "Too many threads in one conversation")
+	}
+	th := &Thread{ID: "thread-" + t.n.NewID(), ConversationID: c.Conversation.ID, RootTurnID: q.Root, ParentThreadID: q.Parent, Subject: q.Subject, CreatedAt: t.now, UpdatedAt: t.now, CreatedBy: m.ID}
+	c.Threads = append(c.Threads, th)
+	c.Conversation.UpdatedAt = t.now
+	t.saveConversation(c)
+	root := c.turns[i]
+	t.emit(Event{Type: "mail.thread.created", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "thread": th},
+		Audience{Conversation: c.Conversation.ID, Author: root.Participant, Visibility: root.Visibility, At: t.now})
+	return th, nil
+}
+
+// Presence says who of a conversation is connected.
+func (t *Tx) Presence(s *Session, id string) (map[string]any, error) {
+	c, err := t.conversation(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	list := []map[string]any{}
+	for _, m := range c.Members {
+		if m.LeftAt == 0 {
+			list = append(list, map[string]any{"participantId": m.ID, "presence": t.presence(m.ID)})
+		}
+	}
+	return map[string]any{"conversationId": id, "participants": list}, nil
+}
+
+func (t *Tx) presence(id string) string {
+	if id == Human {
+		return "online"
+	}
+	p := t.st.participants[id]
+	if a := t.st.agents[id]; a != nil {
+		p = t.st.participants[a.Owner]
+	}
+	if p != nil && p.conn != nil {
+		return "online"
+	}
+	return "offline"
+}

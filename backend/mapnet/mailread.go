@@ -1,0 +1,297 @@
+package mapnet
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// legible are the turns of a conversation that a participant may read, oldest first.
+func (t *Tx) legible(p *participant, c *conversation) []*Turn { return c.legible(t.ids(p)) }
+
+func (c *conversation) legible(ids []string) []*Turn {
+	out := []*Turn{}
+	for _, turn := range c.turns {
+		if c.readable(ids, turn.Participant, turn.Visibility, turn.Timestamp) {
+			out = append(out, turn)
+		}
+	}
+	return out
+}
+
+// GetMail asks for one conversation.
+type GetMail struct {
+	Conversation string `json:"conversationId"`
+	Include      struct {
+		Participants bool `json:"participants"`
+		Threads      bool `json:"threads"`
+		RecentTurns  int  `json:"recentTurns"`
+		Stats        bool `json:"stats"`
+	} `json:"include"`
+}
+
+// GetConversation looks one conversation up.
+func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
+	c, err := t.conversation(s.p, q.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	turns := t.legible(s.p, c)
+	result := map[string]any{"conversation": c.Conversation}
+	if q.Include.Participants {
+		result["participants"] = c.Members
+	}
+	if q.Include.Threads {
+		result["threads"] = c.threads(turns)
+	}
+	if n := q.Include.RecentTurns; n > 0 {
+		recent := slices.Clone(turns[max(0, len(turns)-n):])
+		slices.Reverse(recent)
+		result["recentTurns"] = recent
+	}
+	if q.Include.Stats {
+		byType, active := map[string]int{}, map[string]bool{}
+		for _, turn := range turns {
+			byType[turn.ContentType]++
+			active[turn.Participant] = true
+		}
+		result["stats"] = map[string]any{"totalTurns": len(turns), "turnsByContentType": byType, "activeParticipants": len(active), "threadCount": len(c.threads(turns))}
+	}
+	return result, nil
+}
+
+// threads are the threads whose root is among turns.
+func (c *conversation) threads(turns []*Turn) []*Thread {
+	out := []*Thread{}
+	for _, th := range c.Threads {
+		if slices.ContainsFunc(turns, func(x *Turn) bool { return x.ID == th.RootTurnID }) {
+			out = append(out, th)
+		}
+	}
+	return out
+}
+
+// MailList asks for conversations.
+type MailList struct {
+	Page
+	Filter struct {
+		Type          []string `json:"type"`
+		Status        []string `json:"status"`
+		Participant   string   `json:"participantId"`
+		CreatedAfter  int64    `json:"createdAfter"`
+		CreatedBefore int64    `json:"createdBefore"`
+		Parent        string   `json:"parentConversationId"`
+	} `json:"filter"`
+}
+
+// ListConversations lists the conversations that the caller may know of.
+func (t *Tx) ListConversations(s *Session, q MailList) map[string]any {
+	f := q.Filter
+	list := []Conversation{}
+	for _, c := range t.sortedConversations() {
+		x := c.Conversation
+		if !t.sees(s.p, c) || len(f.Type) > 0 && !slices.Contains(f.Type, x.Type) || len(f.Status) > 0 && !slices.Contains(f.Status, x.Status) ||
+			f.Participant != "" && c.current(t.canonical(f.Participant)) == nil || f.CreatedAfter != 0 && x.CreatedAt <= f.CreatedAfter ||
+			f.CreatedBefore != 0 && x.CreatedAt >= f.CreatedBefore || f.Parent != "" && x.ParentConversationID != f.Parent {
+			continue
+		}
+		list = append(list, x)
+	}
+	list, next := cut(q.Page, 50, list, func(c Conversation) string { return c.ID })
+	return paged(map[string]any{"conversations": list}, next)
+}
+
+// paged adds what says whether a list goes on.
+func paged(result map[string]any, next string) map[string]any {
+	result["hasMore"] = next != ""
+	if next != "" {
+		result["nextCursor"] = next
+	}
+	return result
+}
+
+// TurnList asks for turns.
+type TurnList struct {
+	Conversation string `json:"conversationId"`
+	Filter       struct {
+		Thread          string   `json:"threadId"`
+		AllThreads      *bool    `json:"includeAllThreads"`
+		ContentTypes    []string `json:"contentTypes"`
+		Participant     string   `json:"participantId"`
+		AfterTurn       string   `json:"afterTurnId"`
+		BeforeTurn      string   `json:"beforeTurnId"`
+		AfterTimestamp  int64    `json:"afterTimestamp"`
+		BeforeTimestamp int64    `json:"beforeTimestamp"`
+	} `json:"filter"`
+	Limit  int    `json:"limit"`
+	Order  string `json:"order"`
+	Cursor string `json:"cursor"`
+}
+
+// ListTurns lists the turns that the caller may read.
+func (t *Tx) ListTurns(s *Session, q TurnList) (map[string]any, error) {
+	c, err := t.conversation(s.p, q.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	f := q.Filter
+	after, before := -1, len(c.turns)
+	for _, edge := range []struct {
+		id string
+		to *int
+	}{{f.AfterTurn, &after}, {f.BeforeTurn, &before}} {
+		if edge.id != "" {
+			i, ok := c.byID[edge.id]
+			if !ok {
+				return nil, refuse(CodeNoTurn, "Turn not found: %s", edge.id)
+			}
+			*edge.to = i
+		}
+	}
+	list := slices.DeleteFunc(t.legible(s.p, c), func(x *Turn) bool {
+		i := c.byID[x.ID]
+		return i <= after || i >= before || f.Thread != "" && x.ThreadID != f.Thread || f.Thread == "" && f.AllThreads != nil && !*f.AllThreads && x.ThreadID != "" ||
+			len(f.ContentTypes) > 0 && !slices.Contains(f.ContentTypes, x.ContentType) || f.Participant != "" && x.Participant != t.canonical(f.Participant) ||
+			f.AfterTimestamp != 0 && x.Timestamp <= f.AfterTimestamp || f.BeforeTimestamp != 0 && x.Timestamp >= f.BeforeTimestamp
+	})
+	if q.Order == "desc" {
+		slices.Reverse(list)
+	}
+	list, next := cut(Page{q.Limit, q.Cursor}, 50, list, func(x *Turn) string { return x.ID })
+	return paged(map[string]any{"turns": list}, next), nil
+}
+
+// ListThreads lists the threads of a conversation.
+func (t *Tx) ListThreads(s *Session, id, parent string, q Page) (map[string]any, error) {
+	c, err := t.conversation(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.DeleteFunc(c.threads(t.legible(s.p, c)), func(th *Thread) bool { return parent != "" && th.ParentThreadID != parent })
+	list, next := cut(q, 50, list, func(th *Thread) string { return th.ID })
+	return paged(map[string]any{"threads": list}, next), nil
+}
+
+// MailReplay asks for what was said since a point.
+type MailReplay struct {
+	Conversation string   `json:"conversationId"`
+	FromTurn     string   `json:"fromTurnId"`
+	From         int64    `json:"fromTimestamp"`
+	Thread       string   `json:"threadId"`
+	Limit        int      `json:"limit"`
+	ContentTypes []string `json:"contentTypes"`
+	Cursor       string   `json:"cursor"`
+}
+
+// ReplayMail answers mail/replay. missedCount is how many turns lie before the page.
+func (t *Tx) ReplayMail(s *Session, q MailReplay) (map[string]any, error) {
+	c, err := t.conversation(s.p, q.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	from := -1
+	if q.FromTurn != "" {
+		i, ok := c.byID[q.FromTurn]
+		if !ok {
+			return nil, refuse(CodeNoTurn, "Turn not found: %s", q.FromTurn)
+		}
+		from = i
+	}
+	all := slices.DeleteFunc(t.legible(s.p, c), func(x *Turn) bool {
+		return q.Thread != "" && x.ThreadID != q.Thread || len(q.ContentTypes) > 0 && !slices.Contains(q.ContentTypes, x.ContentType)
+	})
+	list := slices.DeleteFunc(slices.Clone(all), func(x *Turn) bool { return c.byID[x.ID] <= from || x.Timestamp < q.From })
+	page, next := cut(Page{q.Limit, q.Cursor}, 50, list, func(x *Turn) string { return x.ID })
+	missed := 0
+	if len(page) > 0 {
+		missed = slices.Index(all, page[0])
+	}
+	return paged(map[string]any{"turns": append([]*Turn{}, page...), "missedCount": missed}, next), nil
+}
+
+// SummaryQuery asks for a summary.
+type SummaryQuery struct {
+	Conversation string `json:"conversationId"`
+	Scope        struct {
+		From   string `json:"fromTurnId"`
+		To     string `json:"toTurnId"`
+		Thread string `json:"threadId"`
+	} `json:"scope"`
+}
+
+// Summarize answers mail/summary with an extract of what was said: nothing is made up.
+func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
+	c, err := t.conversation(s.p, q.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	from, to := 0, len(c.turns)-1
+	for _, edge := range []struct {
+		id string
+		at *int
+	}{{q.Scope.From, &from}, {q.Scope.To, &to}} {
+		if edge.id != "" {
+			i, ok := c.byID[edge.id]
+			if !ok {
+				return nil, refuse(CodeNoTurn, "Turn not found: %s", edge.id)
+			}
+			*edge.at = i
+		}
+	}
+	list := slices.DeleteFunc(t.legible(s.p, c), func(x *Turn) bool {
+		i := c.byID[x.ID]
+		return i < from || i > to || q.Scope.Thread != "" && x.ThreadID != q.Scope.Thread
+	})
+	text := t.extract(c, list)
+	// Only its asker may read all of what it is made from.
+	t.emit(Event{Type: "mail.summary.generated", Source: s.p.name()}, map[string]any{"conversationId": c.Conversation.ID, "summary": text}, Audience{Names: t.ids(s.p)})
+	return map[string]any{"summary": text, "generated": false}, nil
+}
+
+// extract is the first and the last things that were said, cut short.
+func (t *Tx) extract(c *conversation, turns []*Turn) string {
+	var lines []string
+	if c.Conversation.Subject != "" {
+		lines = append(lines, c.Conversation.Subject)
+	}
+	for i, turn := range turns {
+		if i >= 3 && i < len(turns)-5 {
+			if i == 3 {
+				lines = append(lines, "…")
+			}
+			continue
+		}
+		lines = append(lines, turn.Participant+": "+firstLine(turn.Text(), 160))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Text is what a turn says, for a person.
+func (t *Turn) Text() string { return TextOf(t.Content) }
+
+// TextOf is what JSON says to a person: its text if it has one, or itself.
+func TextOf(raw Raw) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var m map[string]Raw
+	if json.Unmarshal(raw, &m) == nil {
+		for _, name := range []string{"text", "question", "message", "body", "content", "title", "prompt", "event", "uri"} {
+			if json.Unmarshal(m[name], &s) == nil && strings.TrimSpace(s) != "" {
+				return s
+			}
+		}
+	}
+	return string(raw)
+}
+
+// firstLine is the first line of a text, cut to so many letters.
+func firstLine(text string, most int) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if utf8.RuneCountInString(text) > most {
+		text = string([]rune(text)[:most-1]) + "…"
+	}
+	return strings.TrimSpace(text)
+}

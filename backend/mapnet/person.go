@@ -1,0 +1,449 @@
+package mapnet
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Pending is something for the person that their inbox has not taken yet.
+type Pending struct {
+	ID       string       `json:"id"`   // of the message, the turn, or the invitation
+	Kind     string       `json:"kind"` // message, turn, invitation, credential
+	From     string       `json:"from"`
+	FromName string       `json:"fromName,omitempty"`
+	At       int64        `json:"at"`
+	Message  *Message     `json:"message,omitempty"`
+	Turn     *Turn        `json:"turn,omitempty"`
+	Wish     *Wish        `json:"wish,omitempty"` // for a credential
+	About    Conversation `json:"about,omitzero"` // the conversation it belongs to
+	Asks     bool         `json:"asks,omitempty"` // somebody waits for an answer
+	// What an answer must carry so that its asker knows it.
+	Correlation string `json:"correlation,omitempty"`
+	Priority    string `json:"priority,omitempty"`
+	ExpiresAt   int64  `json:"expiresAt,omitempty"`
+}
+
+// Content is what it says.
+func (p *Pending) Content() Raw {
+	switch {
+	case p.Message != nil:
+		return p.Message.Payload
+	case p.Turn != nil:
+		return p.Turn.Content
+	case p.Wish != nil:
+		return encode(map[string]any{"agent": p.From, "scope": p.Wish.Scope, "resource": p.Wish.Resource, "secret": p.Wish.Secret, "reason": p.Wish.Reason})
+	}
+	return encode(map[string]string{"text": "You were invited to a conversation."})
+}
+
+// Asked is a question that is in the person's inbox.
+type Asked struct {
+	Item    string  `json:"item"`
+	Pending Pending `json:"pending"`
+}
+
+// admit refuses what the person's inbox should not take: too much, too often, too many questions.
+func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
+	if size > MaxForPerson {
+		return refuse(CodeQuota, "A message for the person may be %d bytes long", MaxForPerson)
+	}
+	w := t.counting(p.Participant)
+	if w.n >= t.n.Limits.Notices {
+		e := refuse(CodeRateLimited, "Too many messages for the person")
+		e.RetryAfter = time.Duration(w.since+time.Minute.Milliseconds()-t.now) * time.Millisecond
+		return e
+	}
+	var m MessageMeta
+	if len(meta) > 0 && json.Unmarshal(meta, &m) == nil && m.ExpectsResponse {
+		room, err := t.n.Room(t.ctx, from)
+		if err != nil {
+			return err
+		}
+		for _, x := range t.st.pending {
+			if x.From == from && x.Asks {
+				room--
+			}
+		}
+		if room <= 0 {
+			e := refuse(CodeExhausted, "Too many questions of this agent wait for the person already")
+			e.RetryAfter = 30 * time.Second
+			return e
+		}
+	}
+	w.n++
+	return nil
+}
+
+// forPerson has a message wait for the person's inbox.
+func (t *Tx) forPerson(p *participant, from string, msg Message, meta MessageMeta, turn *Turn) {
+	x := &Pending{ID: msg.ID, Kind: "message", From: from, At: t.now, Message: &msg, Turn: turn, Asks: meta.ExpectsResponse && !meta.IsResult,
+		Correlation: or(meta.CorrelationID, msg.ID), Priority: meta.Priority}
+	if meta.TTL > 0 {
+		x.ExpiresAt = t.now + meta.TTL
+	}
+	if turn != nil {
+		x.About = t.st.turns[turn.ID].Conversation
+	}
+	t.wait(x)
+}
+
+// turnAsks says whether somebody waits for an answer to a turn, as its metadata or its content says, and how it presses.
+func turnAsks(content, metadata Raw) (asks bool, priority string, ttl int64) {
+	var said struct {
+		Expects  bool   `json:"expectsResponse"`
+		Priority string `json:"priority"`
+		TTL      int64  `json:"ttlMs"`
+	}
+	for _, raw := range []Raw{content, metadata} {
+		if len(raw) > 0 {
+			_ = json.Unmarshal(raw, &said) // other shapes say nothing of that
+		}
+	}
+	return said.Expects, said.Priority, said.TTL
+}
+
+// turnForPerson has a turn wait for the person's inbox. What only tells something is not there more often than the person
+// can read; the conversation has all of it.
+func (t *Tx) turnForPerson(c *conversation, turn *Turn) {
+	asks, priority, ttl := turnAsks(turn.Content, turn.Metadata)
+	if !asks {
+		w := t.counting(turn.Participant)
+		if w.n >= t.n.Limits.Notices || len(turn.Content) > MaxForPerson {
+			return
+		}
+		w.n++
+	}
+	x := &Pending{ID: turn.ID, Kind: "turn", From: turn.Participant, At: t.now, Turn: turn, About: c.Conversation, Asks: asks, Correlation: turn.ID, Priority: priority}
+	if ttl > 0 {
+		x.ExpiresAt = t.now + ttl
+	}
+	t.wait(x)
+}
+
+// counting is the window of a minute in which what somebody sends the person is counted.
+func (t *Tx) counting(from string) *window {
+	w := t.st.notices[from]
+	if w == nil || t.now-w.since > time.Minute.Milliseconds() {
+		w = &window{since: t.now}
+		t.st.notices[from] = w
+	}
+	return w
+}
+
+// invitation tells the person of a conversation that they are in now.
+func (t *Tx) invitation(c *conversation, from string) {
+	t.wait(&Pending{ID: "invitation-" + t.n.NewID(), Kind: "invitation", From: from, At: t.now, About: c.Conversation})
+}
+
+func (t *Tx) wait(x *Pending) {
+	if a := t.st.agents[x.From]; a != nil {
+		x.FromName = a.Agent.Name
+	} else if p := t.st.participants[x.From]; p != nil {
+		x.FromName = p.Name
+	}
+	t.st.pending[x.ID] = x
+	t.put(kindPending, x.ID, x)
+	t.person = true
+}
+
+// Pending is what waits for the person's inbox, oldest first.
+func (t *Tx) Pending() []Pending {
+	out := make([]Pending, 0, len(t.st.pending))
+	for _, p := range t.st.pending {
+		out = append(out, *p)
+	}
+	slices.SortFunc(out, func(a, b Pending) int { return compare(a.ID[len(a.ID)-26:], b.ID[len(b.ID)-26:]) })
+	return out
+}
+
+// Taken notes that the person's inbox has it as that item. A question is remembered until it is answered.
+func (t *Tx) Taken(id, item string) {
+	x := t.st.pending[id]
+	if x == nil {
+		return
+	}
+	delete(t.st.pending, id)
+	t.drop(kindPending, id)
+	if item == "" {
+		t.answeredWish(id) // nobody will
+	}
+	if x.Asks && item != "" {
+		a := &Asked{Item: item, Pending: *x}
+		t.st.asked[item] = a
+		t.put(kindAsked, item, a)
+		t.asks(item, true)
+	}
+}
+
+// Asking are the items of questions that are not answered yet.
+func (t *Tx) Asking() []string { return slices.Sorted(maps.Keys(t.st.asked)) }
+
+// Asks says whether an item is such a question, without waiting for anything.
+func (n *Net) Asks(item string) bool {
+	n.asking.RLock()
+	defer n.asking.RUnlock()
+	return n.asked[item]
+}
+
+// asks keeps what Asks says, after a commit.
+func (t *Tx) asks(item string, is bool) {
+	t.after(func() {
+		t.n.asking.Lock()
+		defer t.n.asking.Unlock()
+		if is {
+			t.n.asked[item] = true
+		} else {
+			delete(t.n.asked, item)
+		}
+	})
+}
+
+// Answer sends the person's answer to whoever asked by that item: as a message, and as a turn where the question
+// belonged to a conversation that the person is in. Payload nil: there is none, and nobody is told. It says whether the
+// item was asked.
+func (t *Tx) Answer(item string, payload Raw) bool {
+	a := t.st.asked[item]
+	if a == nil {
+		return false
+	}
+	delete(t.st.asked, item)
+	t.drop(kindAsked, item)
+	t.asks(item, false)
+	x := a.Pending
+	if x.Wish != nil {
+		t.decide(item, x, payload)
+		return true
+	}
+	if payload == nil {
+		if x.Message != nil {
+			t.failed(*x.Message, x.From, "nobody answered in time")
+		}
+		return true
+	}
+	meta := map[string]any{"correlationId": x.Correlation, "isResult": true}
+	if c := t.st.convs[x.About.ID]; c != nil && x.Turn != nil {
+		if turn := t.answerTurn(c, x, payload); turn != nil {
+			mail := map[string]any{"conversationId": c.Conversation.ID, "inReplyTo": x.Turn.ID}
+			if x.Turn.ThreadID != "" {
+				mail["threadId"] = x.Turn.ThreadID
+			}
+			meta["mail"] = mail
+		}
+	}
+	t.pass(Human, t.canonical(x.From), payload, meta, item)
+	return true
+}
+
+func (t *Tx) answerTurn(c *conversation, x Pending, payload Raw) *Turn {
+	m := c.current(Human)
+	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: answerVisibility(x.Turn)}
+	if m == nil || t.maySay(c, m, q) != nil {
+		return nil
+	}
+	return t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
+}
+
+// answerVisibility keeps an answer to a turn that few may read among those few.
+func answerVisibility(turn *Turn) *Visibility {
+	switch v := turn.Visibility; {
+	case v == nil, v.Type == "all":
+		return nil
+	case v.Type == "participants":
+		ids := slices.Clone(v.IDs)
+		for _, id := range []string{turn.Participant, Human} {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+		return &Visibility{Type: "participants", IDs: ids}
+	}
+	return &Visibility{Type: "participants", IDs: []string{turn.Participant, Human}}
+}
+
+// Sheet is a conversation as the person sees it.
+type Sheet struct {
+	Conversation Conversation
+	Members      []Member
+	Threads      []Thread
+	Turns        []Turn
+	Present      map[string]string // presence by member
+}
+
+// PersonConversations are the conversations for the person's page, those with news first.
+func (t *Tx) PersonConversations() []Sheet {
+	out := []Sheet{}
+	for _, c := range t.sortedConversations() {
+		out = append(out, t.sheet(c, 1))
+	}
+	slices.SortStableFunc(out, func(a, b Sheet) int { return int(b.Conversation.UpdatedAt - a.Conversation.UpdatedAt) })
+	return out
+}
+
+// PersonConversation is one conversation for the person's page.
+func (t *Tx) PersonConversation(id string) (Sheet, bool) {
+	c := t.st.convs[id]
+	if c == nil {
+		return Sheet{}, false
+	}
+	return t.sheet(c, 0), true
+}
+
+// sheet copies a conversation, with its last turns that the person may read; 0: all of them.
+func (t *Tx) sheet(c *conversation, last int) Sheet {
+	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}}
+	for _, m := range c.Members {
+		s.Members = append(s.Members, *m)
+		s.Present[m.ID] = t.presence(m.ID)
+	}
+	turns := c.legible([]string{Human})
+	for _, th := range c.threads(turns) {
+		s.Threads = append(s.Threads, *th)
+	}
+	if last > 0 {
+		turns = turns[max(0, len(turns)-last):]
+	}
+	for _, turn := range turns {
+		s.Turns = append(s.Turns, *turn)
+	}
+	return s
+}
+
+// PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that
+// follows no events hears of it as well. The person joins first if need be.
+func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
+	c := t.st.convs[q.Conversation]
+	if c == nil {
+		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
+	}
+	if !c.open() {
+		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
+	}
+	m := c.current(Human)
+	if m == nil {
+		m = t.enlist(c, Invitee{ID: Human}, "moderator", Human)
+	}
+	if err := t.maySay(c, m, q); err != nil {
+		return nil, err
+	}
+	if q.Branch {
+		th, err := t.thread(c, m, NewThread{Conversation: q.Conversation, Root: q.InReplyTo})
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = th.ID
+	}
+	turn := t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
+	mail := map[string]any{"conversationId": c.Conversation.ID}
+	if q.InReplyTo != "" {
+		mail["inReplyTo"] = q.InReplyTo
+	}
+	if q.Thread != "" {
+		mail["threadId"] = q.Thread
+	}
+	for _, other := range slices.Clone(c.Members) {
+		if other.ID != Human && other.LeftAt == 0 && t.st.agents[other.ID] != nil && c.readable([]string{other.ID}, Human, q.Visibility, t.now) {
+			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID}, "")
+		}
+	}
+	return turn, nil
+}
+
+// PersonActs is what the person does to a conversation: "join", "leave", "close" or "reopen".
+func (t *Tx) PersonActs(id, act string) error {
+	c := t.st.convs[id]
+	if c == nil {
+		return refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	m := c.current(Human)
+	switch act {
+	case "join":
+		if m == nil && c.open() {
+			t.enlist(c, Invitee{ID: Human}, "moderator", Human)
+		}
+	case "leave":
+		if m != nil {
+			t.depart(c, m, "")
+		}
+	case "close":
+		return t.close(c, Human, "")
+	case "reopen":
+		if !c.open() {
+			t.reopen(c)
+		}
+	default:
+		return badParam("/act", "is none of join, leave, close and reopen")
+	}
+	return nil
+}
+
+// PersonBegins begins a conversation of the person with agents that there are, and returns its id.
+func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
+	for i, id := range with {
+		if t.st.agents[id] == nil {
+			return "", badParam("/with/"+strconv.Itoa(i), "there is no agent %s", id)
+		}
+	}
+	c := t.begin(Human, "user", CreateMail{Type: "user-session", Subject: subject})
+	for _, id := range with {
+		if c.current(t.canonical(id)) == nil {
+			t.enlist(c, Invitee{ID: id}, "assistant", Human)
+		}
+	}
+	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, inConversation(c))
+	return c.Conversation.ID, nil
+}
+
+// View is the network for the person's page.
+type View struct {
+	Agents []AgentView
+	Scopes []ScopeView
+	Edges  []Edge
+}
+
+// AgentView is an agent for the person's page.
+type AgentView struct {
+	Agent
+	Connected bool
+}
+
+// ScopeView is a scope for the person's page.
+type ScopeView struct {
+	Scope
+	Members []string
+}
+
+// View shows the person everybody and everything: nothing is hidden from the one whose hub it is, but turns that their
+// authors keep to others.
+func (t *Tx) View() View {
+	v := View{Agents: []AgentView{}, Scopes: []ScopeView{}, Edges: []Edge{}}
+	for _, id := range t.agentIDs() {
+		a := t.st.agents[id]
+		v.Agents = append(v.Agents, AgentView{a.Agent, t.presence(id) == "online"})
+		if t.st.agents[a.Agent.Parent] != nil {
+			v.Edges = append(v.Edges, Edge{a.Agent.Parent, id, "parent-child"})
+		}
+		for _, r := range a.Agent.Relationships {
+			if t.st.agents[r.AgentID] != nil {
+				v.Edges = append(v.Edges, Edge{id, r.AgentID, r.Type})
+			}
+		}
+	}
+	for _, sc := range t.sortedScopes() {
+		v.Scopes = append(v.Scopes, ScopeView{sc.Scope, slices.Clone(sc.Members)})
+	}
+	return v
+}
+
+// Online are the agents that are connected now.
+func (t *Tx) Online() []string {
+	var out []string
+	for _, id := range t.agentIDs() {
+		if t.presence(id) == "online" {
+			out = append(out, id)
+		}
+	}
+	return out
+}

@@ -1,0 +1,290 @@
+package mapnet
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// CreateScope is what makes a scope.
+type CreateScope struct {
+	ID                string         `json:"scopeId"`
+	Name              string         `json:"name"`
+	Description       string         `json:"description"`
+	Parent            string         `json:"parent"`
+	JoinPolicy        string         `json:"joinPolicy"`
+	AutoJoinRoles     []string       `json:"autoJoinRoles"`
+	Visibility        string         `json:"visibility"`
+	MessageVisibility string         `json:"messageVisibility"`
+	SendPolicy        string         `json:"sendPolicy"`
+	Persistent        *bool          `json:"persistent"`
+	AutoDelete        bool           `json:"autoDelete"`
+	Metadata          map[string]Raw `json:"metadata"`
+}
+
+func or(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+// CreateScope makes a scope. Its creator may ask for the same one again.
+func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
+	if c.Parent != "" {
+		if parent := t.st.scopes[c.Parent]; parent == nil || !t.seesScope(s.p, parent) {
+			return nil, noScope(c.Parent)
+		}
+	}
+	sc := &scope{Creator: s.p.name(), Scope: Scope{
+		ID: c.ID, Name: c.Name, Description: c.Description, Parent: c.Parent, JoinPolicy: or(c.JoinPolicy, "open"), AutoJoinRoles: c.AutoJoinRoles,
+		Visibility: or(c.Visibility, "public"), MessageVisibility: or(c.MessageVisibility, "public"), SendPolicy: or(c.SendPolicy, "members"),
+		Persistent: c.Persistent == nil || *c.Persistent, AutoDelete: c.AutoDelete, Metadata: c.Metadata,
+	}}
+	if c.ID == "" {
+		sc.Scope.ID = "scope-" + t.n.NewID()
+	}
+	if had := t.st.scopes[c.ID]; had != nil {
+		if had.Creator == sc.Creator && reflect.DeepEqual(had.Scope, sc.Scope) {
+			return map[string]any{"scope": had.Scope}, nil
+		}
+		return nil, badParam("/scopeId", "there is a scope of that id already")
+	}
+	if err := t.addScope(sc); err != nil {
+		return nil, err
+	}
+	for _, id := range t.agentIDs() {
+		if a := t.st.agents[id]; a.Agent.Role != "" && slices.Contains(c.AutoJoinRoles, a.Agent.Role) {
+			t.join(sc, a)
+		}
+	}
+	return map[string]any{"scope": sc.Scope}, nil
+}
+
+func (t *Tx) addScope(sc *scope) error {
+	if len(t.st.scopes) >= t.n.Limits.Scopes {
+		return refuse(CodeQuota, "Too many scopes")
+	}
+	t.st.scopes[sc.Scope.ID] = sc
+	t.saveScope(sc)
+	t.emit(Event{Type: "scope_created", Source: sc.Creator}, map[string]any{"scopeId": sc.Scope.ID, "name": sc.Scope.Name}, t.aboutScope(sc))
+	return nil
+}
+
+// enterScope puts an agent that names a scope as it registers into it. One that is not there yet is made: clients
+// invent them.
+func (t *Tx) enterScope(a *agent, id string) {
+	sc := t.st.scopes[id]
+	if sc == nil {
+		sc = &scope{Creator: a.Agent.ID, Scope: Scope{ID: id, Name: id, JoinPolicy: "open", Visibility: "public", MessageVisibility: "public", SendPolicy: "any", Persistent: true}}
+		if t.addScope(sc) != nil {
+			return // the hub has as many scopes as it takes: the agent is in fewer
+		}
+	}
+	if t.mayJoin(t.st.participants[a.Owner], sc, a) {
+		t.join(sc, a)
+	}
+}
+
+func (t *Tx) sortedScopes() []*scope {
+	var out []*scope
+	for _, id := range slices.Sorted(maps.Keys(t.st.scopes)) {
+		out = append(out, t.st.scopes[id])
+	}
+	return out
+}
+
+// runsScope says whether a participant made a scope, or is the operator.
+func (t *Tx) runsScope(p *participant, sc *scope) bool {
+	return p != nil && (p.system() || slices.Contains(t.ids(p), sc.Creator))
+}
+
+func (t *Tx) seesScope(p *participant, sc *scope) bool {
+	if t.runsScope(p, sc) {
+		return true
+	}
+	switch sc.Scope.Visibility {
+	case "members":
+		return slices.ContainsFunc(t.ids(p), sc.has)
+	case "system":
+		return false
+	}
+	return true
+}
+
+// aboutScope is who may hear of a scope.
+func (t *Tx) aboutScope(sc *scope) Audience {
+	switch sc.Scope.Visibility {
+	case "members":
+		return Audience{Names: append([]string{sc.Creator}, sc.Members...), Scopes: []string{sc.Scope.ID}}
+	case "system":
+		return Audience{Names: []string{sc.Creator}}
+	}
+	return everyone
+}
+
+func (t *Tx) mayJoin(p *participant, sc *scope, a *agent) bool {
+	if t.runsScope(p, sc) {
+		return true
+	}
+	switch sc.Scope.JoinPolicy {
+	case "role":
+		return a.Agent.Role != "" && slices.Contains(sc.Scope.AutoJoinRoles, a.Agent.Role)
+	case "invite", "system":
+		return false // its maker joins others
+	}
+	return true
+}
+
+// scope is the scope of that id, if the participant may know of it.
+func (t *Tx) scope(p *participant, id string) (*scope, error) {
+	sc := t.st.scopes[id]
+	if sc == nil || !t.seesScope(p, sc) {
+		return nil, noScope(id)
+	}
+	return sc, nil
+}
+
+// ListScopes lists the scopes that the caller may know of.
+func (t *Tx) ListScopes(s *Session, parent *string) map[string]any {
+	list := []Scope{}
+	for _, sc := range t.sortedScopes() {
+		if t.seesScope(s.p, sc) && (parent == nil || *parent == sc.Scope.Parent) {
+			list = append(list, sc.Scope)
+		}
+	}
+	return map[string]any{"scopes": list}
+}
+
+// GetScope looks one scope up.
+func (t *Tx) GetScope(s *Session, id string) (map[string]any, error) {
+	sc, err := t.scope(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"scope": sc.Scope}, nil
+}
+
+// ScopeMembers lists the agents in a scope.
+func (t *Tx) ScopeMembers(s *Session, id string, q Page) (map[string]any, error) {
+	sc, err := t.scope(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	list, next := cut(q, 0, slices.Clone(sc.Members), func(id string) string { return id })
+	result := map[string]any{"members": append([]string{}, list...)}
+	if next != "" {
+		result["nextCursor"] = next
+	}
+	return result, nil
+}
+
+// DeleteScope takes a scope away; with descendants also those below it.
+func (t *Tx) DeleteScope(s *Session, id string, descendants bool) (map[string]any, error) {
+	sc, err := t.scope(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	if !t.runsScope(s.p, sc) {
+		return nil, denied("the scope is somebody else's")
+	}
+	if len(t.below(id)) > 0 && !descendants {
+		return nil, badParam("/scopeId", "there are scopes below it")
+	}
+	t.deleteScope(sc)
+	return map[string]any{"deleted": true, "scope": sc.Scope}, nil
+}
+
+func (t *Tx) below(id string) []*scope {
+	var out []*scope
+	for _, sc := range t.sortedScopes() {
+		if sc.Scope.Parent == id && sc.Scope.ID != id {
+			out = append(out, sc)
+		}
+	}
+	return out
+}
+
+func (t *Tx) deleteScope(sc *scope) {
+	id := sc.Scope.ID
+	if t.st.scopes[id] != sc {
+		return
+	}
+	audience := t.aboutScope(sc)
+	delete(t.st.scopes, id)
+	for _, child := range t.below(id) {
+		t.deleteScope(child)
+	}
+	for _, member := range sc.Members {
+		if a := t.st.agents[member]; a != nil {
+			a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == id })
+			t.saveAgent(a)
+		}
+		t.emit(Event{Type: "scope_member_left", Source: member}, map[string]any{"scopeId": id, "agentId": member}, audience)
+	}
+	t.drop(kindScope, id)
+	t.emit(Event{Type: "scope_deleted", Source: sc.Creator}, map[string]any{"scopeId": id, "name": sc.Scope.Name}, audience)
+}
+
+// JoinScope puts an agent into a scope.
+func (t *Tx) JoinScope(s *Session, id, member string) (map[string]any, error) {
+	sc := t.st.scopes[id]
+	if sc == nil {
+		return nil, noScope(id)
+	}
+	a, err := t.agent(s.p, member)
+	if err != nil {
+		return nil, err
+	}
+	if !t.seesScope(s.p, sc) && !(sc.Scope.JoinPolicy == "role" && t.mayJoin(s.p, sc, a)) {
+		return nil, noScope(id)
+	}
+	if !t.mayJoin(s.p, sc, a) || !(t.controls(s.p, a) || t.runsScope(s.p, sc)) {
+		return nil, denied("the scope's policy is %s", sc.Scope.JoinPolicy)
+	}
+	t.join(sc, a)
+	return map[string]any{"joined": true, "scope": sc.Scope, "agent": a.Agent}, nil
+}
+
+func (t *Tx) join(sc *scope, a *agent) {
+	if sc.has(a.Agent.ID) {
+		return
+	}
+	sc.Members = append(sc.Members, a.Agent.ID)
+	a.Agent.Scopes = append(slices.Clone(a.Agent.Scopes), sc.Scope.ID)
+	t.saveScope(sc)
+	t.saveAgent(a)
+	t.emit(Event{Type: "scope_member_joined", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, t.aboutScope(sc))
+}
+
+// LeaveScope takes an agent out of a scope.
+func (t *Tx) LeaveScope(s *Session, id, member string) (map[string]any, error) {
+	sc, err := t.scope(s.p, id)
+	if err != nil {
+		return nil, err
+	}
+	a, err := t.agent(s.p, member)
+	if err != nil {
+		return nil, err
+	}
+	if !t.controls(s.p, a) && !t.runsScope(s.p, sc) {
+		return nil, denied("the agent is somebody else's")
+	}
+	t.leave(sc, a)
+	return map[string]any{"left": true, "scope": sc.Scope, "agent": a.Agent}, nil
+}
+
+func (t *Tx) leave(sc *scope, a *agent) {
+	if !sc.has(a.Agent.ID) {
+		return
+	}
+	audience := t.aboutScope(sc)
+	sc.Members = slices.DeleteFunc(slices.Clone(sc.Members), func(x string) bool { return x == a.Agent.ID })
+	a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == sc.Scope.ID })
+	t.saveScope(sc)
+	t.saveAgent(a)
+	t.emit(Event{Type: "scope_member_left", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, audience)
+	if sc.Scope.AutoDelete && len(sc.Members) == 0 && len(t.below(sc.Scope.ID)) == 0 {
+		t.deleteScope(sc)
+	}
+}

@@ -1,0 +1,298 @@
+package mapnet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// The kinds of records.
+const (
+	kindAgent   = "agent"
+	kindScope   = "scope"
+	kindSession = "session"
+	kindConv    = "conversation"
+	kindTurn    = "turn"
+	kindQueued  = "queued"
+	kindPending = "pending"
+	kindAsked   = "asked"
+	kindGrant   = "grant"
+)
+
+// state is a network in memory.
+type state struct {
+	participants map[string]*participant
+	sessions     map[string]*participant // by session
+	agents       map[string]*agent
+	scopes       map[string]*scope
+	convs        map[string]*conversation
+	turns        map[string]*conversation // by turn
+	queue        map[string][]*queued     // by agent, oldest first
+	queuedAll    int
+	pending      map[string]*Pending // for the person's inbox, by id
+	asked        map[string]*Asked   // in the person's inbox, by item
+	subs         map[string]*subscription
+	notices      map[string]*window
+	grants       map[string]*Grant
+	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
+}
+
+// agent is an agent with what the network alone knows of it.
+type agent struct {
+	Agent     Agent  `json:"agent"`
+	Owner     string `json:"owner"`     // the participant that speaks for it; empty: nobody
+	Principal string `json:"principal"` // who enrolled it
+}
+
+type scope struct {
+	Scope   Scope    `json:"scope"`
+	Members []string `json:"members"`
+	Creator string   `json:"creator"`
+}
+
+func (s *scope) has(agent string) bool { return slices.Contains(s.Members, agent) }
+
+// session is what is kept of a participant.
+type session struct {
+	ID          string       `json:"id"`
+	Participant string       `json:"participant"`
+	Type        string       `json:"type"`
+	Name        string       `json:"name,omitempty"`
+	Principal   Principal    `json:"principal"`
+	Declared    Capabilities `json:"declared,omitempty"`
+	Agent       string       `json:"agent,omitempty"` // its own: the first that it registered
+	Resume      []byte       `json:"resume,omitempty"`
+	Policy      Policy       `json:"policy,omitzero"`
+	CreatedAt   int64        `json:"createdAt"`
+	ActiveAt    int64        `json:"activeAt"`
+	AwaySince   int64        `json:"awaySince,omitempty"` // its connection was lost then
+}
+
+// Principal is who a participant has proved to be. Everybody who proves nothing, on this machine, is one principal.
+type Principal struct {
+	ID       string `json:"id"`
+	Operator bool   `json:"operator,omitempty"`
+	Proved   bool   `json:"proved,omitempty"`
+}
+
+// Policy is what becomes of the agents of a connection that is lost.
+type Policy struct {
+	Behavior string `json:"agentBehavior,omitempty"` // unregister, orphan, grace-period
+	Grace    int64  `json:"gracePeriodMs,omitempty"`
+}
+
+// Peer is a connection as the network sees it. Its methods must not wait.
+type Peer interface {
+	// Send takes a frame and says whether it will be tried. A peer that is too slow for it is let go.
+	Send(frame []byte) bool
+	Close(code int, reason string)
+}
+
+type participant struct {
+	session
+	conn Peer // nil while it is away
+	caps Capabilities
+	subs map[string]*subscription
+	// cameBack is when its agent registered, by the machine's clock, while messages wait for it; zero otherwise.
+	cameBack time.Time
+}
+
+type conversation struct {
+	Conversation Conversation `json:"conversation"`
+	Members      []*Member    `json:"members"`
+	Threads      []*Thread    `json:"threads,omitempty"`
+
+	turns []*Turn
+	byID  map[string]int // place in turns
+}
+
+// window counts within a minute.
+type window struct {
+	since int64
+	n     int
+}
+
+func newState() *state {
+	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, scopes: map[string]*scope{},
+		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
+		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
+		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
+}
+
+// load reads the network as it was kept.
+func (n *Net) load(ctx context.Context) error {
+	st := newState()
+	var turns []*Turn
+	read := func(r Record, v any) error {
+		if err := json.Unmarshal(r.Body, v); err != nil {
+			return fmt.Errorf("stored %s %s: %w", r.Kind, r.ID, err)
+		}
+		return nil
+	}
+	now := n.Now().UnixMilli()
+	err := n.Store.Records(ctx, func(r Record) error {
+		switch r.Kind {
+		case kindAgent:
+			a := &agent{}
+			st.agents[r.ID] = a
+			return read(r, a)
+		case kindScope:
+			s := &scope{}
+			st.scopes[r.ID] = s
+			return read(r, s)
+		case kindSession:
+			p := &participant{subs: map[string]*subscription{}}
+			if err := read(r, &p.session); err != nil {
+				return err
+			}
+			if p.AwaySince == 0 {
+				p.AwaySince = now
+			}
+			p.caps = Effective(p.Declared)
+			st.sessions[p.ID], st.participants[p.Participant] = p, p
+		case kindConv:
+			c := &conversation{byID: map[string]int{}}
+			st.convs[r.ID] = c
+			return read(r, c)
+		case kindTurn:
+			t := &Turn{}
+			turns = append(turns, t)
+			return read(r, t)
+		case kindQueued:
+			q := &queued{}
+			if err := read(r, q); err != nil {
+				return err
+			}
+			st.queue[q.Agent] = append(st.queue[q.Agent], q)
+			st.queuedAll++
+		case kindPending:
+			p := &Pending{}
+			st.pending[r.ID] = p
+			return read(r, p)
+		case kindAsked:
+			a := &Asked{}
+			st.asked[r.ID] = a
+			return read(r, a)
+		case kindGrant:
+			g := &Grant{}
+			st.grants[r.ID] = g
+			return read(r, g)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(turns, func(a, b *Turn) int { return compare(a.ID, b.ID) })
+	for _, t := range turns {
+		if c := st.convs[t.ConversationID]; c != nil {
+			c.add(t)
+			st.turns[t.ID] = c
+		}
+	}
+	for _, q := range st.queue {
+		slices.SortFunc(q, func(a, b *queued) int { return compare(a.ID, b.ID) })
+	}
+	for _, a := range st.agents {
+		if p := st.participants[a.Owner]; a.Owner != "" && p == nil {
+			a.Owner = ""
+		}
+	}
+	n.st = st
+	n.asking.Lock()
+	n.asked = map[string]bool{}
+	for item := range st.asked {
+		n.asked[item] = true
+	}
+	n.asking.Unlock()
+	return nil
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func (c *conversation) add(t *Turn) {
+	c.byID[t.ID] = len(c.turns)
+	c.turns = append(c.turns, t)
+}
+
+// ids are the names that a participant goes by: its own, and its agents'.
+func (t *Tx) ids(p *participant) []string {
+	if p == nil {
+		return nil
+	}
+	ids := []string{p.Participant}
+	if p.Agent != "" {
+		ids = []string{p.Agent, p.Participant}
+	}
+	for id, a := range t.st.agents {
+		if a.Owner == p.Participant && id != p.Agent {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// name is the one name of a participant: its own agent's, or else its own.
+func (p *participant) name() string {
+	if p.Agent != "" {
+		return p.Agent
+	}
+	return p.Participant
+}
+
+func (p *participant) system() bool { return p.Principal.Operator }
+
+func (t *Tx) saveAgent(a *agent)               { t.put(kindAgent, a.Agent.ID, a) }
+func (t *Tx) saveScope(s *scope)               { t.put(kindScope, s.Scope.ID, s) }
+func (t *Tx) saveSession(p *participant)       { t.put(kindSession, p.ID, &p.session) }
+func (t *Tx) saveConversation(c *conversation) { t.put(kindConv, c.Conversation.ID, c) }
+
+// forgetConversation takes a conversation out with all that was said in it.
+func (t *Tx) forgetConversation(c *conversation) {
+	for _, turn := range c.turns {
+		delete(t.st.turns, turn.ID)
+		t.drop(kindTurn, turn.ID)
+	}
+	delete(t.st.convs, c.Conversation.ID)
+	t.drop(kindConv, c.Conversation.ID)
+}
+
+// due ends what falls due: lost connections, messages that waited too long, conversations that ended long
+// ago, grants.
+func (t *Tx) due() error {
+	for _, p := range t.st.participants {
+		if p.conn == nil && p.AwaySince != 0 && t.now >= p.AwaySince+t.grace(p) {
+			t.gone(p)
+		}
+	}
+	for agent, q := range t.st.queue {
+		for _, m := range slices.Clone(q) {
+			if m.ExpiresAt <= t.now {
+				t.unqueue(agent, m)
+				t.failed(m.Message, m.from(), "expired")
+			}
+		}
+	}
+	for _, c := range t.st.convs {
+		if !c.open() && t.now-c.Conversation.ClosedAt > t.n.Retention().Milliseconds() {
+			t.forgetConversation(c)
+		}
+	}
+	t.dueGrants()
+	for id, w := range t.st.notices {
+		if t.now-w.since > time.Minute.Milliseconds() {
+			delete(t.st.notices, id)
+		}
+	}
+	return nil
+}

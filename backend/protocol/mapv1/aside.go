@@ -1,0 +1,51 @@
+package mapv1
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"deskbell/backend/mapnet"
+)
+
+// maxAside is how many requests of one connection may wait for something at a time.
+const maxAside = 16
+
+// aside answers a request that must wait for something (the person, the disk, another hub) beside those that follow it.
+// The connection waits for it as it ends; ctx ends with the connection.
+func (c *conn) aside(ctx context.Context, q call, fn func(ctx context.Context, s *mapnet.Session) error) error {
+	select {
+	case c.waits <- struct{}{}:
+	default:
+		return &mapnet.Error{Code: mapnet.CodeExhausted, Message: "Too many requests of this connection wait already", RetryAfter: time.Second}
+	}
+	s := c.session
+	c.work.Go(func() {
+		defer func() { <-c.waits }()
+		if err := c.try(ctx, s, fn); err != nil {
+			c.ws.Send(failure(q.id, c.refusal(q, err)))
+		}
+	})
+	return nil
+}
+
+// try does fn. One that panics breaks only itself.
+func (c *conn) try(ctx context.Context, s *mapnet.Session, fn func(context.Context, *mapnet.Session) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return fn(ctx, s)
+}
+
+// entitled refuses a session that has ended or lacks a capability.
+func entitled(tx *mapnet.Tx, s *mapnet.Session, needs string) error {
+	if !s.Open(tx) {
+		return &mapnet.Error{Code: mapnet.CodeAuthRequired, Message: "Authentication required: the session has ended"}
+	}
+	if !s.May(needs) {
+		return &mapnet.Error{Code: mapnet.CodePermissionDenied, Message: "Insufficient permissions", Details: map[string]any{"required": needs}}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// The conversations of agents, and the network they are in. Loaded while somebody looks, and again when the hub says they changed.
+import { shared } from './again';
+import { api, Refused, type Saying } from './api';
+import { desk } from './desk.svelte';
+import { plain } from './format';
+import type { Conversation, Grant, Network, Thread } from './talktypes';
+
+const PAUSE_MS = 250;
+const SEEN = 'deskbell.conversations.seen';
+
+const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
+
+function seenBefore(): Record<string, number> {
+  try {
+    return JSON.parse(localStorage.getItem(SEEN) ?? '{}') as Record<string, number>;
+  } catch {
+    return {};
+  }
+}
+
+class Talk {
+  list = $state.raw<Conversation[]>([]);
+  network = $state.raw<Network>({ agents: [], scopes: [], edges: [] });
+  grants = $state.raw<Grant[]>([]);
+  loaded = $state(false);
+  problem = $state('');
+  /** Until when each conversation was read, in this browser. */
+  seen = $state.raw<Record<string, number>>(seenBefore());
+
+  /** The form of a new conversation is open. */
+  beginning = $state(false);
+
+  readonly load = shared(() => this.fetch(), PAUSE_MS);
+
+  /** Begins a conversation; its id, or what is in the way. */
+  async begin(subject: string, agents: string[], text: string): Promise<{ id: string } | { problem: string }> {
+    try {
+      return { id: (await api.beginTalk({ subject, with: agents, ...(text ? { text } : {}) })).id };
+    } catch (e) {
+      desk.noticed(e);
+      return { problem: words(e) };
+    }
+  }
+
+  /** Ends a grant; what is in the way, or nothing. */
+  async revoke(id: string): Promise<string> {
+    try {
+      await api.revokeGrant(id);
+    } catch (e) {
+      if (!(e instanceof Refused && e.status === 404)) { desk.noticed(e); return words(e); } // it has ended by itself
+    }
+    await this.load();
+    return '';
+  }
+
+  private async fetch(): Promise<void> {
+    try {
+      const [talks, network, held] = await Promise.all([api.conversations(), api.network(), api.grants()]);
+      this.list = talks.conversations;
+      this.network = network;
+      this.grants = held.grants;
+      this.problem = '';
+      this.loaded = true;
+    } catch (e) {
+      this.problem = words(e);
+      desk.noticed(e);
+    }
+  }
+
+  unread(c: Conversation): boolean {
+    const last = c.turns.at(-1);
+    return last !== undefined && !last.mine && last.at > (this.seen[c.id] ?? 0);
+  }
+
+  read(c: Conversation): void {
+    const at = c.turns.at(-1)?.at ?? 0;
+    if (at <= (this.seen[c.id] ?? 0)) return;
+    this.seen = { ...this.seen, [c.id]: at };
+    localStorage.setItem(SEEN, JSON.stringify(this.seen));
+  }
+}
+
+export const talk = new Talk();
+
+/** Keeps conversations and the network current while the calling component is on screen. Call while it is being set up. */
+export function followTalk(): void {
+  $effect(() => {
+    void desk.mapRev;
+    void talk.load();
+  });
+}
+
+/** One conversation, whole. */
+export class Open {
+  it = $state.raw<Conversation | null>(null);
+  problem = $state('');
+  busy = $state(false);
+  readonly load = shared(() => this.take(api.conversation(this.id)).then(() => undefined), PAUSE_MS);
+
+  constructor(readonly id: string) {
+    $effect(() => {
+      void desk.mapRev;
+      void this.load();
+    });
+  }
+
+  /** Waits for an answer of the hub's and shows it; true: it was done. */
+  private async take(answer: Promise<Conversation>): Promise<boolean> {
+    try {
+      this.it = await answer;
+      this.problem = '';
+      talk.read(this.it);
+      return true;
+    } catch (e) {
+      this.problem = e instanceof Refused && e.status === 404 ? 'There is no such conversation any more.' : words(e);
+      desk.noticed(e);
+      return false;
+    }
+  }
+
+  async say(what: Saying): Promise<boolean> {
+    this.busy = true;
+    const said = await this.take(api.say(this.id, what));
+    this.busy = false;
+    return said;
+  }
+
+  act(act: 'join' | 'leave' | 'close' | 'reopen'): Promise<boolean> {
+    return this.take(api.actOn(this.id, act));
+  }
+}
+
+/** What a thread is called: by its subject, or by who said what it is below. */
+export function threadName(c: Conversation, th: Thread): string {
+  const subject = plain(th.subject);
+  if (subject) return `“${subject}”`;
+  const root = c.turns.find((t) => t.id === th.root);
+  return `the thread below ${root?.mine ? 'yours' : (plain(root?.from) || 'a turn')} (${th.turns})`;
+}

@@ -1,0 +1,144 @@
+import { assert, test, until } from './harness.mjs';
+
+/** An agent of the network that lives in the page: it has the page's own origin, so the hub takes it. */
+async function agent(p, name, more = {}) {
+  await p.evaluate(async ({ name, more }) => {
+    const ws = new WebSocket(`${location.origin.replace('http', 'ws')}/map`);
+    const waiting = new Map();
+    const agents = (window.agents ??= {});
+    const a = (agents[name] = { got: [], n: 0 });
+    ws.onmessage = (e) => {
+      const f = JSON.parse(e.data);
+      if (f.method) a.got.push(f);
+      else waiting.get(f.id)?.(f);
+    };
+    await new Promise((r) => { ws.onopen = r; });
+    a.ask = (method, params) => new Promise((r) => { const id = ++a.n; waiting.set(id, r); ws.send(JSON.stringify({ jsonrpc: '2.0', id, method, params })); });
+    await a.ask('map/connect', { protocolVersion: 1, participantType: 'agent', name });
+    await a.ask('map/agents/register', { name, ...more });
+  }, { name, more });
+  return {
+    ask: (method, params) => p.evaluate(({ name, method, params }) => window.agents[name].ask(method, params), { name, method, params }).then((f) => f.result),
+    got: () => p.evaluate((name) => window.agents[name].got, name),
+  };
+}
+
+test('a conversation is read, answered and ended, and a private word stays private', async ({ page, p }) => {
+  const a = await agent(p, 'planner', { role: 'lead', scopes: ['team'] });
+  const b = await agent(p, 'tester', { parent: 'planner' });
+  const { conversation } = await a.ask('mail/create', { subject: 'Release <b>plan</b>', initialParticipants: [{ id: 'tester' }], initialTurn: { contentType: 'text', content: { text: 'Ready <script>alert(1)</script> **now**' } } });
+  await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'between us agents' }, visibility: { type: 'participants', ids: ['tester'] } });
+  await page.keys('g', 'v');
+  await page.says('main', /1 with something new/);
+  await page.says('main [data-stop]', /Release <b>plan<\/b>/);
+  await p.locator('main [data-stop]').first().click();
+  await page.says('main', /Ready/);
+  assert.equal(await p.locator('main .turns li').count(), 1, 'what is not for the person is not shown');
+  assert.equal(await p.locator('main .turns strong').innerText(), 'now');
+  await p.fill('main textarea', 'Go ahead');
+  await p.locator('main textarea').press('Control+Enter');
+  await until('both hear of it', async () => [await a.got(), await b.got()].every((got) => got.some((f) => f.method === 'map/message' && f.params.message.from === 'human' && f.params.message.payload.text === 'Go ahead')), (ok) => ok);
+  await until('the field is empty', () => p.inputValue('main textarea'), (v) => v === '');
+  await p.selectOption('main form select', 'planner');
+  await p.fill('main textarea', 'Only you');
+  await p.click('main button:has-text("Send")');
+  await page.says('main', /not for everybody/);
+  const { turns } = await b.ask('mail/turns/list', { conversationId: conversation.id });
+  assert.ok(!JSON.stringify(turns).includes('Only you'));
+  await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Understood' } });
+  await page.says('main', /Understood/);
+  await p.click('main button:has-text("End it")');
+  await page.says('main', /This conversation has ended/);
+  await page.keys('Escape');
+  await page.says('h1', /Conversations/);
+  await page.says('main', /nothing new/);
+});
+
+test('the fleet shows the network and its scopes', async ({ page, p }) => {
+  await agent(p, 'planner', { role: 'lead', scopes: ['team'] });
+  await agent(p, 'tester', { parent: 'planner' });
+  await page.keys('g', 'f');
+  await page.says('main', /planner\s*lead · registered · connected/);
+  await page.says('main', /Scopes\s*team\s*1 agent: planner/);
+  await p.click('main section button:has-text("tester")');
+  await page.says('h1', /tester/);
+});
+
+test('the person begins a conversation and answers in a thread, by keyboard', async ({ page, p }) => {
+  const a = await agent(p, 'planner', { role: 'lead' });
+  const b = await agent(p, 'tester');
+  await page.keys('g', 'v', 'b');
+  await page.says('main form', /New conversation/);
+  await page.keys('Control+Enter');
+  await page.says('main form', /Choose at least one agent/);
+  await p.keyboard.press('Space');
+  await p.keyboard.press('Tab');
+  await p.keyboard.press('Space');
+  await p.keyboard.press('Tab');
+  await p.keyboard.type('Release');
+  await p.keyboard.press('Tab');
+  await p.keyboard.type('Who is free?');
+  await p.keyboard.press('Control+Enter');
+  await page.says('h1', /Release/);
+  await page.says('main .turns', /Who is free\?/);
+  await until('both hear of it', async () => [await a.got(), await b.got()].every((got) => got.some((f) => f.method === 'map/message' && f.params.message.payload.text === 'Who is free?')), (ok) => ok);
+  const { conversations } = await a.ask('mail/list', {});
+  const id = conversations[0].id;
+  await a.ask('mail/turn', { conversationId: id, contentType: 'text', content: { text: 'I am' } });
+  await page.says('main .turns', /I am/);
+  await p.locator('main .turns li', { hasText: 'I am' }).getByRole('button', { name: 'Answer planner' }).press('Enter');
+  await page.says('main form', /In answer to planner/);
+  await until('the field has the focus', () => p.evaluate(() => document.activeElement?.getAttribute('aria-label')), (name) => name === 'Your message');
+  await p.keyboard.type('Then begin');
+  await p.selectOption('main form [data-thread]', 'new thread');
+  await p.locator('main form textarea').press('Control+Enter');
+  await page.says('main .turns', /Then begin/);
+  await until('only the thread is shown', () => p.locator('main .turns li').count(), (n) => n === 2);
+  const { threads } = await a.ask('mail/thread/list', { conversationId: id });
+  assert.equal(threads.length, 1);
+  await b.ask('mail/turn', { conversationId: id, contentType: 'text', content: { text: 'Me too' }, threadId: threads[0].id });
+  await page.says('main .turns', /Me too/);
+  await p.fill('main form textarea', 'Both of you');
+  await p.locator('main form textarea').press('Control+Enter');
+  const said = await until('it is in the thread', async () => (await a.ask('mail/turns/list', { conversationId: id, filter: { threadId: threads[0].id } })).turns.map((t) => t.content.text), (t) => t.length === 3);
+  assert.deepEqual(said, ['Then begin', 'Me too', 'Both of you']);
+  await p.selectOption('main .pick select', '');
+  await until('all of it is shown', () => p.locator('main .turns li').count(), (n) => n === 5);
+  assert.equal(await p.locator('main form [data-thread]').inputValue(), '');
+  await page.keys('Escape', 'Escape');
+  await page.says('h1', /Conversations/);
+});
+
+test('the network is drawn, and every agent in it is reached by key', async ({ page, p }) => {
+  await agent(p, 'planner', { role: 'lead' });
+  await agent(p, 'tester', { parent: 'planner' });
+  await agent(p, 'critic', { relationships: [{ type: 'peer', agentId: 'planner' }] });
+  await page.keys('g', 'f');
+  await until('three agents are drawn', () => p.locator('main svg a[data-node]').count(), (n) => n === 3);
+  assert.equal(await p.locator('main svg path.parent').count(), 1);
+  assert.equal(await p.locator('main svg path.other').count(), 1);
+  assert.equal(await p.locator('main svg a[data-node=tester]').getAttribute('aria-label'), 'tester registered, connected, child of planner');
+  assert.match(await p.locator('main svg a[data-node=critic]').getAttribute('aria-label'), /peer of planner/);
+  const [parent, child] = await Promise.all(['planner', 'tester'].map((n) => p.locator(`main svg a[data-node=${n}] rect`).boundingBox()));
+  assert.ok(child.x > parent.x + parent.width, 'a child stands right of its parent');
+  await p.locator('main svg a[data-node=tester]').focus();
+  await p.keyboard.press('Enter');
+  await page.says('h1', /tester/);
+});
+
+test('a credential is asked for, granted, listed and ended', { settings: { 'map.credentials': ['github:repo:write=GITHUB'] } }, async ({ page, p, hub }) => {
+  await hub.call('PUT', '/api/secrets/GITHUB', { value: 'never-shown' });
+  const a = await agent(p, 'planner');
+  const asked = a.ask('cred/get', { scope: 'github:repo:write', resource: 'acme/site' });
+  await page.says('body', /planner asks for a credential: github:repo:write/);
+  await page.keys('j', 'Enter');
+  await page.says('[data-reading]', /Nobody has proved who asks/);
+  await page.says('[data-reading]', /acme\/site/);
+  await page.keys('2');
+  assert.equal((await asked).credential.token, 'never-shown');
+  await page.keys('g', 'f');
+  await page.says('main', /planner github:repo:write on acme\/site/);
+  assert.ok(!(await p.content()).includes('never-shown'));
+  await p.click('main button:has-text("End it")');
+  await until('it is gone', () => p.locator('main h2:has-text("Credentials that you granted")').count(), (n) => n === 0);
+});
