@@ -58,6 +58,16 @@ func (c *client) acp(method string, params any) reply {
 	return r
 }
 
+// elements are those of a list in the reply.
+func (r reply) elements(path ...string) []json.RawMessage {
+	r.t.Helper()
+	var list []json.RawMessage
+	if err := json.Unmarshal([]byte(r.get(path...)), &list); err != nil {
+		r.t.Fatalf("%s: %v", r.body, err)
+	}
+	return list
+}
+
 // ok is acp that must succeed, and its result.
 func (c *client) ok(method string, params any) reply {
 	c.h.t.Helper()
@@ -130,6 +140,8 @@ type acpWire struct {
 	t  testing.TB
 	ws *websocket.Conn
 	in chan []byte
+
+	end error // why no more comes; it is there once in is closed
 }
 
 // dial opens a socket; it is closed with the test.
@@ -153,6 +165,7 @@ func dialACP(t testing.TB, url, token string) *acpWire {
 		for {
 			_, frame, err := ws.Read(context.Background())
 			if err != nil {
+				w.end = err
 				return
 			}
 			w.in <- frame
@@ -163,6 +176,13 @@ func dialACP(t testing.TB, url, token string) *acpWire {
 }
 
 func (w *acpWire) close() { _ = w.ws.CloseNow() }
+
+// closed is the code that the hub closed the socket with, once it did.
+func (w *acpWire) closed() websocket.StatusCode {
+	for range w.in {
+	}
+	return websocket.CloseStatus(w.end)
+}
 
 // next is the next frame, checked.
 func (w *acpWire) next() []byte {

@@ -3,10 +3,12 @@ package backend
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // running says whether a process is there and not a zombie.
@@ -102,6 +104,18 @@ func TestACPProcess(t *testing.T) {
 	self := &client{h: h, token: env["ACP_TOKEN"]}
 	self.refused(-32003, "message.send", msg{"from": "bot", "to": "human", "type": "alert", "payload": msg{}})
 	self.ok("message.send", msg{"from": id, "to": "human", "type": "signal", "payload": msg{"text": "up"}})
+	beside := bot.spawn("beside")
+	self.refused(-32003, "agent.kill", msg{"agentId": beside})
+	self.ok("agent.kill", msg{"agentId": self.spawn("principal")})
+	for _, a := range []string{"bot", id, beside} { // a role gives no power over them
+		if got := bot.ok("agent.status", msg{"agentId": a}).get("agents"); !strings.Contains(got, `"state":"running"`) {
+			t.Errorf("after a child of the role principal was killed: %s", got)
+		}
+	}
+	op.call("POST", "/v1/agents/"+url.PathEscape("acp/"+self.spawn("principal"))+"/stop", nil).want(200)
+	if got := bot.ok("agent.status", msg{"agentId": beside}).get("agents"); !strings.Contains(got, `"state":"running"`) {
+		t.Errorf("after the operator stopped one: %s", got)
+	}
 	child := self.spawn("helper")
 	self.ok("message.send", msg{"from": child, "to": "human", "type": "signal", "payload": msg{"text": "up"}})
 	live := self.dial().listening()
@@ -153,6 +167,32 @@ func TestACPProcessIsRefused(t *testing.T) {
 	}
 	if got := bot.ok("agent.status", msg{}).get("agents"); strings.Contains(got, "worker") {
 		t.Errorf("there is an agent of it: %s", got)
+	}
+}
+
+// A start that nobody decides expires, and one that waits when the hub stops is told so.
+func TestACPProcessWaitsInVain(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withClock(c))
+	bot := h.agent("bot")
+	setRole(t, h.operator(), "worker", "true")
+	answered := make(chan reply, 1)
+	spawn := func() { answered <- bot.acp("agent.spawn", msg{"role": "worker", "processMode": true}) }
+	go spawn()
+	id := h.asked(t).get("id")
+	c.move(10*time.Minute + time.Second)
+	bot.beat()
+	if r := <-answered; r.get("error", "code") != "-32005" {
+		t.Errorf("expired: %s", r.body)
+	}
+	if it := h.item(id); it.State != "expired" {
+		t.Errorf("the question is %s", it.State)
+	}
+	go spawn()
+	h.asked(t)
+	h.stop()
+	if r := <-answered; r.get("error", "code") != "-32603" || !strings.Contains(r.get("error", "message"), "stopping") {
+		t.Errorf("the hub stops: %s", r.body)
 	}
 }
 

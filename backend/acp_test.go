@@ -164,6 +164,14 @@ func TestACPIdentity(t *testing.T) {
 	a.refused(-32003, "agent.status", msg{"agentId": theirs})
 	a.refused(-32003, "heartbeat", msg{"agentId": theirs})
 	a.ok("message.send", msg{"from": mine, "to": "human", "type": "signal", "payload": msg{"text": "hello"}})
+	// One that was enrolled before its id was kept for the person.
+	passes := h.agentOfOld("human:root")
+	for _, method := range []string{"POST", "GET"} {
+		r := passes.call(method, "/acp", msg{"jsonrpc": "2.0", "id": 1, "method": "heartbeat"}).want(http.StatusForbidden)
+		if r.get("error", "code") != "-32003" {
+			t.Errorf("an agent that passes for the person: %s", r.body)
+		}
+	}
 	none := &client{h: h}
 	r := none.call("POST", "/acp", msg{"jsonrpc": "2.0", "id": 1, "method": "heartbeat"}).want(http.StatusUnauthorized)
 	if r.get("error", "code") != "-32001" || r.header.Get("WWW-Authenticate") == "" {
@@ -172,6 +180,8 @@ func TestACPIdentity(t *testing.T) {
 	// The list of who may write to an agent holds here too.
 	h.operator().call("PUT", "/v1/agents/b/policy", msg{"allowed_senders": []string{"other"}}).want(200)
 	a.refused(-32002, "message.send", msg{"from": "a", "to": theirs, "type": "signal", "payload": msg{}})
+	a.refused(-32002, "agent.status", msg{"agentId": theirs})
+	a.refused(-32002, "agent.kill", msg{"agentId": theirs})
 }
 
 // Whoever reads messages in MA2H gets those of ACP with its members: the schema holds every answer of the hub here.
@@ -209,10 +219,28 @@ func TestACPRetention(t *testing.T) {
 	worker := other.spawn("worker")
 	old := bot.ok("message.send", msg{"from": "bot", "to": worker, "type": "signal", "payload": msg{}, "correlationId": "c"}).get("messageId")
 	open := bot.ok("task.submit", msg{"agentId": "human", "prompt": "p", "correlationId": "t"}).get("messageId")
+	undone := bot.ok("task.submit", msg{"agentId": worker, "prompt": "p", "correlationId": "undone"}).get("messageId")
+	over, also := other.spawn("over"), other.spawn("also")
+	other.ok("context.share", msg{"fromAgent": over, "key": "k", "value": 1, "scope": "persistent"})
+	other.beat()
+	other.ok("agent.kill", msg{"agentId": over})
+	other.ok("agent.kill", msg{"agentId": also})
 	c.move(31 * 24 * time.Hour)
 	fresh := bot.ok("message.send", msg{"from": "bot", "to": worker, "type": "signal", "payload": msg{"n": 1}}).get("messageId")
-	if err := h.hub.store.Crew().Purge(t.Context(), c.now().Add(-30*24*time.Hour)); err != nil {
-		t.Fatal(err)
+	h.restart() // a hub forgets when it starts, however short its days are
+	eventually(t, "what is over is forgotten", func() bool {
+		got := other.ok("agent.status", msg{}).get("agents")
+		return !strings.Contains(got, over) && !strings.Contains(got, also)
+	})
+	eventually(t, "what it shared too", func() bool {
+		left, err := h.hub.store.Crew().Shares(t.Context(), over)
+		return err == nil && len(left) == 0
+	})
+	if got := bot.one("task.result"); got.get("correlationId") != "undone" || got.get("metrics", "reason") != "the agent did not collect it" {
+		t.Errorf("what nobody collected: %s", got.Message)
+	}
+	if it := h.item(undone); it.Mailbox == nil || it.Mailbox.State != "bounced" || it.State != "dismissed" {
+		t.Errorf("and stands as %s, %+v", it.State, it.Mailbox)
 	}
 	h.operator().call("GET", "/v1/messages/"+old, nil).want(http.StatusGone)
 	h.operator().call("GET", "/v1/messages/"+fresh, nil).want(200)

@@ -135,6 +135,18 @@ func (h *house) agentWith(id, alg string) *client {
 	return c
 }
 
+// agentOfOld is an agent whose id nobody can be enrolled with any more.
+func (h *house) agentOfOld(id string) *client {
+	h.t.Helper()
+	c := &client{h: h, token: "dbt_" + unique("old")}
+	c.AgentID, c.Token = id, c.token
+	a := fleet.Agent{ID: id, Protocol: "ma2h", Alg: signing.AlgHMAC, CreatedAt: h.hub.now(), Policy: fleet.Policy{CallbackHosts: []string{}}}
+	if err := h.hub.store.AddAgent(h.t.Context(), a, fleet.HashToken(c.token), fleet.Audit{At: a.CreatedAt, Actor: "system:test", Action: "agent added"}); err != nil {
+		h.t.Fatal(err)
+	}
+	return c
+}
+
 // reply is what came back.
 type reply struct {
 	t      testing.TB

@@ -498,7 +498,8 @@ func TestHeadOfTheEventsEnds(t *testing.T) {
 func TestNamesThatReadLikeOthers(t *testing.T) {
 	h := openHouse(t)
 	h.operator().call("PATCH", "/v1/settings", `{"operator.id":"alice"}`).want(200)
-	mallory := h.agent("human:alice")
+	h.operator().call("POST", "/v1/agents", msg{"agent_id": "human:alice"}).want(422)
+	mallory := h.agentOfOld("human:alice") // from before such ids were kept for the person
 	bot := h.agent("bot")
 	id := bot.submit(bot.ask())
 	mallory.answer(id, yes).want(404)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"deskbell/backend/crew"
@@ -27,12 +28,15 @@ func (c Crew) Do(ctx context.Context, fn func(crew.Tx) error) error {
 	return c.s.do(ctx, func(t *tx) error { return fn(t) })
 }
 
-const crewColumns = `id, peer, principal, role, parent, state, process, config, created_at, ended_at, reason`
+const (
+	crewWritten = `id, peer, principal, role, parent, state, process, config, created_at, ended_at, reason`
+	crewColumns = crewWritten + `, queued, queued_bytes`
+)
 
 func scanCrew(row scanner) (crew.Agent, error) {
 	var a crew.Agent
 	var created, ended int64
-	err := row.Scan(&a.ID, &a.Peer, &a.Principal, &a.Role, &a.Parent, &a.State, &a.Process, (*[]byte)(&a.Config), &created, &ended, &a.Reason)
+	err := row.Scan(&a.ID, &a.Peer, &a.Principal, &a.Role, &a.Parent, &a.State, &a.Process, (*[]byte)(&a.Config), &created, &ended, &a.Reason, &a.Queued, &a.QueuedBytes)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = crew.ErrUnknownAgent
 	}
@@ -47,7 +51,7 @@ func (t *tx) CrewAgent(id string) (crew.Agent, error) {
 
 // PutCrewAgent implements crew.Tx.
 func (t *tx) PutCrewAgent(a crew.Agent) error {
-	return t.exec(`INSERT INTO crew (`+crewColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?)
+	return t.exec(`INSERT INTO crew (`+crewWritten+`) VALUES (?,?,?,?,?,?,?,?,?,?,?)
 		ON CONFLICT (id) DO UPDATE SET state = excluded.state, process = excluded.process, ended_at = excluded.ended_at, reason = excluded.reason`,
 		a.ID, a.Peer, a.Principal, a.Role, a.Parent, string(a.State), a.Process, string(a.Config), ms(a.CreatedAt), ms(a.EndedAt), a.Reason)
 }
@@ -63,7 +67,10 @@ func (t *tx) CrewOf(principal string) ([]crew.Agent, error) {
 	return all(rows, err, scanCrew)
 }
 
-const queueColumns = `n, id, principal, agent, sender, method, item, directive, at, handed_at, message`
+const (
+	queueColumns = `queue.n, id, principal, agent, sender, method, item, directive, at, handed_at, message`
+	queueTables  = `queue JOIN notes ON notes.n = queue.note`
+)
 
 func scanDelivery(row scanner) (crew.Delivery, error) {
 	var d crew.Delivery
@@ -74,9 +81,21 @@ func scanDelivery(row scanner) (crew.Delivery, error) {
 }
 
 // Queue implements crew.Tx.
-func (t *tx) Queue(d crew.Delivery) error {
-	return t.exec(`INSERT INTO queue (id, principal, agent, sender, method, item, directive, at, handed_at, message) VALUES (?,?,?,?,?,?,?,?,0,?) ON CONFLICT DO NOTHING`,
-		d.ID, d.Principal, d.Agent, d.Sender, d.Method, d.Item, d.Directive, ms(d.At), d.Message)
+func (t *tx) Queue(message []byte, list ...crew.Delivery) error {
+	if len(list) == 0 {
+		return nil
+	}
+	note, err := t.insert(`INSERT INTO notes (message) VALUES (?)`, message)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		if err := t.exec(`INSERT INTO queue (id, principal, agent, sender, method, item, directive, at, handed_at, note, size) VALUES (?,?,?,?,?,?,?,?,0,?,?) ON CONFLICT DO NOTHING`,
+			d.ID, d.Principal, d.Agent, d.Sender, d.Method, d.Item, d.Directive, ms(d.At), note, len(message)); err != nil {
+			return err
+		}
+	}
+	return t.exec(`DELETE FROM notes WHERE n = ?1 AND NOT EXISTS (SELECT 1 FROM queue WHERE note = ?1)`, note) // all were there already
 }
 
 // deliveries returns those of a principal that have one of ids and meet cond, in order.
@@ -88,7 +107,7 @@ func (t *tx) deliveries(cond, principal string, ids []string) ([]crew.Delivery, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := t.rows(`SELECT `+queueColumns+` FROM queue WHERE id IN (SELECT value FROM json_each(?)) AND principal = ? AND `+cond+` ORDER BY n`, string(list), principal)
+	rows, err := t.rows(`SELECT `+queueColumns+` FROM `+queueTables+` WHERE id IN (SELECT value FROM json_each(?)) AND principal = ? AND `+cond+` ORDER BY queue.n`, string(list), principal)
 	return all(rows, err, scanDelivery)
 }
 
@@ -108,8 +127,21 @@ func (t *tx) Handed(principal string, ids []string, now time.Time) ([]crew.Deliv
 }
 
 // Dequeue implements crew.Tx.
-func (t *tx) Dequeue(principal string, ids []string) ([]crew.Delivery, error) {
+func (t *tx) Dequeue(principal string, agents, ids []string) ([]crew.Delivery, error) {
 	found, err := t.deliveries(`1`, principal, ids)
+	if err != nil {
+		return nil, err
+	}
+	if agents != nil {
+		found = slices.DeleteFunc(found, func(d crew.Delivery) bool { return !slices.Contains(agents, d.Agent) })
+	}
+	return found, t.dequeue(found)
+}
+
+// DequeueOld implements crew.Tx.
+func (t *tx) DequeueOld(before time.Time, limit int) ([]crew.Delivery, error) {
+	rows, err := t.rows(`SELECT `+queueColumns+` FROM `+queueTables+` WHERE at < ? ORDER BY at LIMIT ?`, ms(before), limit)
+	found, err := all(rows, err, scanDelivery)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +150,7 @@ func (t *tx) Dequeue(principal string, ids []string) ([]crew.Delivery, error) {
 
 // DequeueWork implements crew.Tx.
 func (t *tx) DequeueWork(agent string) ([]crew.Delivery, error) {
-	rows, err := t.rows(`SELECT `+queueColumns+` FROM queue WHERE agent = ? AND method IN ('task.submit', 'tool.invoke') ORDER BY n`, agent)
+	rows, err := t.rows(`SELECT `+queueColumns+` FROM `+queueTables+` WHERE agent = ? AND method IN ('task.submit', 'tool.invoke') ORDER BY queue.n`, agent)
 	found, err := all(rows, err, scanDelivery)
 	if err != nil {
 		return nil, err
@@ -135,12 +167,12 @@ func (t *tx) dequeue(list []crew.Delivery) error {
 	return nil
 }
 
-const workColumns = `work.n, work.kind, correlation, principal, submitter, addressee, tool, work.item, gated, open, work.at`
+const workColumns = `work.n, work.kind, correlation, name, principal, submitter, addressee, tool, work.item, gated, open, work.at`
 
 func scanWork(row scanner) (crew.Work, error) {
 	var w crew.Work
 	var when int64
-	err := row.Scan(&w.N, &w.Kind, &w.Correlation, &w.Principal, &w.Submitter, &w.Addressee, &w.Tool, &w.Item, &w.Gated, &w.Open, &when)
+	err := row.Scan(&w.N, &w.Kind, &w.Correlation, &w.Name, &w.Principal, &w.Submitter, &w.Addressee, &w.Tool, &w.Item, &w.Gated, &w.Open, &when)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = crew.ErrNoWork
 	}
@@ -151,8 +183,8 @@ func scanWork(row scanner) (crew.Work, error) {
 // PutWork implements crew.Tx.
 func (t *tx) PutWork(w crew.Work) (_ crew.Work, err error) {
 	w.Open = true
-	w.N, err = t.insert(`INSERT INTO work (kind, correlation, principal, submitter, addressee, tool, item, gated, open, at) VALUES (?,?,?,?,?,?,?,?,1,?)`,
-		string(w.Kind), w.Correlation, w.Principal, w.Submitter, w.Addressee, w.Tool, w.Item, w.Gated, ms(w.At))
+	w.N, err = t.insert(`INSERT INTO work (kind, correlation, name, principal, submitter, addressee, tool, item, gated, open, at) VALUES (?,?,?,?,?,?,?,?,?,1,?)`,
+		string(w.Kind), w.Correlation, w.Name, w.Principal, w.Submitter, w.Addressee, w.Tool, w.Item, w.Gated, ms(w.At))
 	return w, err
 }
 
@@ -170,8 +202,8 @@ func (t *tx) OpenGate(n int64) error {
 }
 
 // WorkFor implements crew.Tx.
-func (t *tx) WorkFor(kind crew.Kind, addressee, correlation string) (crew.Work, error) {
-	return scanWork(t.row(`SELECT `+workColumns+` FROM work WHERE addressee = ? AND kind = ? AND correlation = ? ORDER BY open DESC, n DESC LIMIT 1`, addressee, string(kind), correlation))
+func (t *tx) WorkFor(kind crew.Kind, addressee, name string) (crew.Work, error) {
+	return scanWork(t.row(`SELECT `+workColumns+` FROM work WHERE addressee = ? AND kind = ? AND name = ? ORDER BY n LIMIT 1`, addressee, string(kind), name))
 }
 
 // OldestTool implements crew.Tx.
@@ -187,6 +219,18 @@ func (t *tx) OldestTool(addressee, tool string) (crew.Work, error) {
 func (t *tx) OpenWorkFor(addressee string) ([]crew.Work, error) {
 	rows, err := t.rows(`SELECT `+workColumns+` FROM work WHERE addressee = ? AND open = 1 ORDER BY n`, addressee)
 	return all(rows, err, scanWork)
+}
+
+// OpenWorkBy implements crew.Tx.
+func (t *tx) OpenWorkBy(submitter string) ([]crew.Work, error) {
+	rows, err := t.rows(`SELECT `+workColumns+` FROM work WHERE submitter = ? AND open = 1 ORDER BY n`, submitter)
+	return all(rows, err, scanWork)
+}
+
+// CountOpenBy implements crew.Tx.
+func (t *tx) CountOpenBy(submitter string) (n int, err error) {
+	err = t.row(`SELECT count(*) FROM work WHERE submitter = ? AND open = 1`, submitter).Scan(&n)
+	return n, err
 }
 
 // Answered implements crew.Tx.
@@ -221,6 +265,12 @@ func (t *tx) Share(s crew.Shared) (crew.Shared, error) {
 		s.Agent, s.Key, string(s.Value), string(s.Scope), ms(s.At)))
 }
 
+// SharedBy implements crew.Tx.
+func (t *tx) SharedBy(agent, besides string) (keys, size int, err error) {
+	err = t.row(`SELECT count(*), coalesce(sum(octet_length(value)), 0) FROM shared WHERE agent = ? AND key <> ?`, agent, besides).Scan(&keys, &size)
+	return keys, size, err
+}
+
 // Unshare implements crew.Tx.
 func (t *tx) Unshare(agent string) error {
 	return t.exec(`DELETE FROM shared WHERE agent = ? AND scope = 'session'`, agent)
@@ -246,16 +296,16 @@ func (c Crew) AgentOfPeer(ctx context.Context, peer string) (crew.Agent, error) 
 
 // Statuses implements crew.Store.
 func (c Crew) Statuses(ctx context.Context, principal string) ([]crew.Status, error) {
-	rows, err := c.s.query(ctx, `SELECT `+crewColumns+`, (SELECT count(*) FROM queue WHERE queue.agent = crew.id),
+	rows, err := c.s.query(ctx, `SELECT `+crewColumns+`,
 		(SELECT count(*) FROM work WHERE addressee = crew.id AND kind = 'task' AND open = 1) FROM crew WHERE ?1 = '' OR principal = ?1 ORDER BY n`, principal)
 	return all(rows, err, func(row scanner) (st crew.Status, err error) {
-		st.Agent, err = scanCrew(withExtra{row, []any{&st.Queued, &st.Open}})
+		st.Agent, err = scanCrew(withExtra{row, []any{&st.Open}})
 		return st, err
 	})
 }
 
 // Waiting implements crew.Store.
-func (c Crew) Waiting(ctx context.Context, principal string, agents []string, after int64, limit int) ([]crew.Delivery, error) {
+func (c Crew) Waiting(ctx context.Context, principal string, agents []string, after int64, limit, maxBytes int) ([]crew.Delivery, error) {
 	only := sql.NullString{}
 	if agents != nil {
 		list, err := json.Marshal(agents)
@@ -264,14 +314,29 @@ func (c Crew) Waiting(ctx context.Context, principal string, agents []string, af
 		}
 		only = sql.NullString{String: string(list), Valid: true}
 	}
-	rows, err := c.s.query(ctx, `SELECT `+queueColumns+` FROM queue WHERE principal = ?1 AND n > ?2 AND (?3 IS NULL OR agent IN (SELECT value FROM json_each(?3))) ORDER BY n LIMIT ?4`,
+	rows, err := c.s.query(ctx, `SELECT `+queueColumns+` FROM `+queueTables+` WHERE principal = ?1 AND queue.n > ?2 AND (?3 IS NULL OR agent IN (SELECT value FROM json_each(?3))) ORDER BY queue.n LIMIT ?4`,
 		principal, after, only, limit)
-	return all(rows, err, scanDelivery)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []crew.Delivery
+	for size := 0; rows.Next(); {
+		d, err := scanDelivery(rows)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(d.Message); size > maxBytes && len(list) > 0 {
+			break // the rest is not read at all
+		}
+		list = append(list, d)
+	}
+	return list, rows.Err()
 }
 
 // Decided implements crew.Store.
-func (c Crew) Decided(ctx context.Context) ([]crew.Work, error) {
-	rows, err := c.s.query(ctx, `SELECT `+workColumns+` FROM work JOIN items ON items.id = work.item WHERE open = 1 AND work.item <> '' AND items.outcome IS NOT NULL ORDER BY work.n LIMIT 200`)
+func (c Crew) Decided(ctx context.Context, after int64) ([]crew.Work, error) {
+	rows, err := c.s.query(ctx, `SELECT `+workColumns+` FROM work JOIN items ON items.id = work.item WHERE open = 1 AND work.item <> '' AND work.n > ? AND items.outcome IS NOT NULL ORDER BY work.n LIMIT 200`, after)
 	return all(rows, err, scanWork)
 }
 
@@ -283,7 +348,7 @@ func (c Crew) Processes(ctx context.Context) ([]crew.Agent, error) {
 
 // Shares implements crew.Store.
 func (c Crew) Shares(ctx context.Context, agent string) ([]crew.Shared, error) {
-	rows, err := c.s.query(ctx, `SELECT `+sharedColumns+` FROM shared WHERE agent = ? ORDER BY key LIMIT 500`, agent)
+	rows, err := c.s.query(ctx, `SELECT `+sharedColumns+` FROM shared WHERE agent = ? ORDER BY key`, agent)
 	return all(rows, err, scanShared)
 }
 
@@ -301,14 +366,13 @@ func (c Crew) Purge(ctx context.Context, before time.Time) error {
 	for _, q := range []string{
 		`DELETE FROM answered WHERE at < ?`,
 		`DELETE FROM work WHERE at < ? AND (open = 0 OR item NOT IN (SELECT id FROM items WHERE state = 'open'))`,
-		`DELETE FROM queue WHERE at < ?`,
-		`DELETE FROM crew WHERE state = 'stopped' AND ended_at < ? AND parent <> ''`,
+		`DELETE FROM crew WHERE state = 'stopped' AND ended_at < ? AND id <> principal`,
 	} {
 		if err := c.s.do(ctx, func(t *tx) error { return t.exec(q, ms(before)) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.s.do(ctx, func(t *tx) error { return t.exec(`DELETE FROM shared WHERE agent NOT IN (SELECT id FROM crew)`) })
 }
 
 // purgeNotices forgets some of what agents said to each other, and says how much.

@@ -31,6 +31,11 @@ func TestQueueProperties(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
+		for _, p := range principals {
+			do(func(t crew.Tx) error {
+				return t.PutCrewAgent(crew.Agent{ID: p + "a", Peer: "acp/" + p + "a", Principal: p, State: crew.Running, Config: []byte("{}"), CreatedAt: noon})
+			})
+		}
 		some := func(rt *rapid.T, p string) []string {
 			var ids []string
 			for _, d := range kept[p] {
@@ -46,8 +51,22 @@ func TestQueueProperties(t *testing.T) {
 				n++
 				d := crew.Delivery{ID: fmt.Sprint("d", n), Principal: p, Agent: p + rapid.SampledFrom(agents).Draw(rt, "agent"), Sender: rapid.SampledFrom(agents).Draw(rt, "sender"),
 					Method: "message.send", At: noon, Message: []byte(fmt.Sprintf(`{"n":%d}`, n))}
-				do(func(t crew.Tx) error { return t.Queue(d) })
+				do(func(t crew.Tx) error { return t.Queue(d.Message, d) })
 				kept[p] = append(kept[p], d)
+			},
+			"queue one message for both": func(rt *rapid.T) {
+				p := rapid.SampledFrom(principals).Draw(rt, "principal")
+				var list []crew.Delivery
+				for _, a := range agents {
+					n++
+					list = append(list, crew.Delivery{ID: fmt.Sprint("d", n), Principal: p, Agent: p + a, Sender: "b", Method: "message.broadcast", At: noon})
+				}
+				message := []byte(fmt.Sprintf(`{"n":%d}`, n))
+				do(func(t crew.Tx) error { return t.Queue(message, list...) })
+				for _, d := range list {
+					d.Message = message
+					kept[p] = append(kept[p], d)
+				}
 			},
 			"queue one again": func(rt *rapid.T) {
 				p := rapid.SampledFrom(principals).Draw(rt, "principal")
@@ -55,13 +74,12 @@ func TestQueueProperties(t *testing.T) {
 					rt.Skip("nothing is there")
 				}
 				d := rapid.SampledFrom(kept[p]).Draw(rt, "delivery")
-				d.Message = []byte(`{"n":"another"}`)
-				do(func(t crew.Tx) error { return t.Queue(d) })
+				do(func(t crew.Tx) error { return t.Queue([]byte(`{"n":"another"}`), d) })
 			},
 			"fail": func(rt *rapid.T) {
 				lost := errors.New("lost")
 				err := s.Crew().Do(t.Context(), func(t crew.Tx) error {
-					_ = t.Queue(crew.Delivery{ID: "never", Principal: "p", Agent: "pa", At: noon, Message: []byte(`{}`)})
+					_ = t.Queue([]byte(`{}`), crew.Delivery{ID: "never", Principal: "p", Agent: "pa", At: noon})
 					return lost
 				})
 				if !errors.Is(err, lost) {
@@ -77,7 +95,7 @@ func TestQueueProperties(t *testing.T) {
 				p := rapid.SampledFrom(principals).Draw(rt, "principal")
 				ids := some(rt, p)
 				do(func(t crew.Tx) error {
-					had, err := t.Dequeue(p, append(ids, "nothing"))
+					had, err := t.Dequeue(p, nil, append(ids, "nothing"))
 					if len(had) != len(ids) {
 						rt.Errorf("%d of %d were there", len(had), len(ids))
 					}
@@ -87,7 +105,8 @@ func TestQueueProperties(t *testing.T) {
 			},
 			"acknowledge somebody else's": func(rt *rapid.T) {
 				ids := some(rt, "p")
-				do(func(t crew.Tx) error { _, err := t.Dequeue("q", ids); return err })
+				do(func(t crew.Tx) error { _, err := t.Dequeue("q", nil, ids); return err })
+				do(func(t crew.Tx) error { _, err := t.Dequeue("p", []string{"qa"}, ids); return err })
 			},
 			"reopen": func(rt *rapid.T) {
 				if err := s.Close(); err != nil {
@@ -98,11 +117,44 @@ func TestQueueProperties(t *testing.T) {
 				}
 			},
 			"": func(rt *rapid.T) {
+				messages := map[string]bool{}
+				for _, list := range kept {
+					for _, d := range list {
+						messages[string(d.Message)] = true
+					}
+				}
+				var notes int
+				if err := s.read.QueryRow(`SELECT count(*) FROM notes`).Scan(&notes); err != nil || notes != len(messages) {
+					rt.Fatalf("%d messages are stored, want %d: %v", notes, len(messages), err)
+				}
 				for _, p := range principals {
-					// In pages, and then for one agent alone.
+					waits, size := 0, 0
+					for _, d := range kept[p] {
+						if d.Agent == p+"a" {
+							waits++
+							size += len(d.Message)
+						}
+					}
+					if a, err := s.Crew().Agent(t.Context(), p+"a"); err != nil || a.Queued != waits || a.QueuedBytes != size {
+						rt.Fatalf("%d deliveries of %d bytes are said to wait, want %d of %d: %v", a.Queued, a.QueuedBytes, waits, size, err)
+					}
+					// In pages, by number and by size, and then for one agent alone.
+					for _, maxBytes := range []int{1, 20} {
+						part, err := s.Crew().Waiting(t.Context(), p, nil, 0, 1000, maxBytes)
+						if err != nil {
+							rt.Fatal(err)
+						}
+						fit, size := 0, 0
+						for ; fit < len(kept[p]); fit++ {
+							if size += len(kept[p][fit].Message); size > maxBytes && fit > 0 {
+								break
+							}
+						}
+						same(rt, part, kept[p][:fit])
+					}
 					var got []crew.Delivery
 					for after, page := int64(0), 3; ; {
-						part, err := s.Crew().Waiting(t.Context(), p, nil, after, page)
+						part, err := s.Crew().Waiting(t.Context(), p, nil, after, page, 1<<20)
 						if err != nil {
 							rt.Fatal(err)
 						}
@@ -112,7 +164,7 @@ func TestQueueProperties(t *testing.T) {
 						after = part[len(part)-1].N
 					}
 					same(rt, got, kept[p])
-					part, err := s.Crew().Waiting(t.Context(), p, []string{p + "a"}, 0, 1000)
+					part, err := s.Crew().Waiting(t.Context(), p, []string{p + "a"}, 0, 1000, 1<<20)
 					if err != nil {
 						rt.Fatal(err)
 					}

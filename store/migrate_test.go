@@ -79,7 +79,7 @@ func TestAnEarlierDatabaseGetsRulesAndSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := db.Exec(`DROP INDEX items_held; DROP TABLE rules; DROP TABLE judgements; DROP TABLE guarded; DROP TABLE steps; DROP TABLE used;
-		DROP INDEX items_call; ALTER TABLE items DROP COLUMN progress; DROP TABLE crew; DROP TABLE queue; DROP TABLE work; DROP TABLE answered; DROP TABLE shared;
+		DROP INDEX items_call; ALTER TABLE items DROP COLUMN progress; DROP TABLE crew; DROP TABLE queue; DROP TABLE notes; DROP TABLE work; DROP TABLE answered; DROP TABLE shared;
 		DROP TABLE transcripts; DROP TABLE transcript_rows; DROP TABLE map_records; DROP TABLE map_events; PRAGMA user_version = 1`); err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,13 @@ type Agent struct {
 	CreatedAt time.Time
 	EndedAt   time.Time
 	Reason    string // why it ended
+
+	// Queued is how many deliveries wait for it, and QueuedBytes how large they are; the store keeps both.
+	Queued, QueuedBytes int
 }
+
+// Self says whether it is the one that its principal is itself. A role says nothing of that: who spawns an agent names it.
+func (a Agent) Self() bool { return a.ID == a.Principal }
 
 // Delivery is one message on its way to an agent. It is kept until it is acknowledged, and handed out in the order in
 // which it was put in.
@@ -49,7 +55,7 @@ type Delivery struct {
 	Agent     string // who it is for
 	Sender    string
 	Method    string
-	Message   []byte // as it goes out
+	Message   []byte // as it goes out, but for its id
 	Item      string // the message between agents whose track it moves; empty: none
 	Directive string // the key of the directive that it carries; empty: none
 	At        time.Time
@@ -70,7 +76,8 @@ const (
 type Work struct {
 	N           int64
 	Kind        Kind
-	Correlation string
+	Correlation string // as its submitter names it
+	Name        string // as its addressee does: no two pieces of one kind that it has go by the same
 	Principal   string // the submitter's
 	Submitter   string
 	Addressee   string // an agent, or Person
@@ -124,14 +131,16 @@ type Tx interface {
 	// CrewOf returns a principal's agents, oldest first; "" is everyone's that run.
 	CrewOf(principal string) ([]Agent, error)
 
-	// Queue puts d at the end of the queue. One of that id that is there already stays as it is.
-	Queue(d Delivery) error
+	// Queue puts deliveries of one message at the end of the queue. One whose id is there already stays as it is.
+	Queue(message []byte, list ...Delivery) error
 	// Handed marks deliveries as handed out and returns those that were not before.
 	Handed(principal string, ids []string, now time.Time) ([]Delivery, error)
-	// Dequeue takes deliveries of a principal out and returns those that were there.
-	Dequeue(principal string, ids []string) ([]Delivery, error)
+	// Dequeue takes deliveries for agents of a principal out, nil being all of them, and returns those that were there.
+	Dequeue(principal string, agents, ids []string) ([]Delivery, error)
 	// DequeueWork takes out what asks agent for work, because it will not be done.
 	DequeueWork(agent string) ([]Delivery, error)
+	// DequeueOld takes out what was put in before then, at most limit.
+	DequeueOld(before time.Time, limit int) ([]Delivery, error)
 
 	PutWork(w Work) (Work, error)
 	// Work returns work by its number; ErrNoWork.
@@ -139,12 +148,16 @@ type Tx interface {
 	CloseWork(n int64) error
 	// OpenGate says that gated work was let through.
 	OpenGate(n int64) error
-	// WorkFor returns the newest work of that kind for addressee under a correlation; ErrNoWork.
-	WorkFor(kind Kind, addressee, correlation string) (Work, error)
+	// WorkFor returns the work of that kind that addressee knows by a name; ErrNoWork.
+	WorkFor(kind Kind, addressee, name string) (Work, error)
 	// OldestTool returns the oldest open use of a tool that was let through; ErrNoWork, or the newest closed one.
 	OldestTool(addressee, tool string) (Work, error)
 	// OpenWorkFor returns all open work for an agent, oldest first.
 	OpenWorkFor(addressee string) ([]Work, error)
+	// OpenWorkBy returns all open work that an agent asked for, oldest first.
+	OpenWorkBy(submitter string) ([]Work, error)
+	// CountOpenBy is how much that is.
+	CountOpenBy(submitter string) (int, error)
 
 	// Answered returns the first answer under a key; ErrUnseen.
 	Answered(principal, method, key string) (Answered, error)
@@ -152,6 +165,8 @@ type Tx interface {
 
 	// Share stores something as the next version of its key.
 	Share(s Shared) (Shared, error)
+	// SharedBy says how many keys an agent shares besides one, and how many bytes their values have.
+	SharedBy(agent, besides string) (keys, size int, err error)
 	// Unshare forgets what an agent shared for its session.
 	Unshare(agent string) error
 
@@ -168,8 +183,7 @@ type Tx interface {
 // Status is an agent with what waits for it.
 type Status struct {
 	Agent
-	Queued int // deliveries that are not acknowledged
-	Open   int // tasks for it that have no result
+	Open int // tasks for it that have no result
 }
 
 // Store keeps a crew. Every method is one transaction that is durable when it returns.
@@ -181,16 +195,16 @@ type Store interface {
 	AgentOfPeer(ctx context.Context, peer string) (Agent, error)
 	// Statuses returns a principal's agents ("" is everyone's) with what waits for each, oldest first.
 	Statuses(ctx context.Context, principal string) ([]Status, error)
-	// Waiting returns what waits for a principal after a place in the order, at most limit, first in first. agents says
-	// for which of its agents; nil is all.
-	Waiting(ctx context.Context, principal string, agents []string, after int64, limit int) ([]Delivery, error)
-	// Decided returns open work whose item has ended, oldest first.
-	Decided(ctx context.Context) ([]Work, error)
+	// Waiting returns what waits for a principal after a place in the order, first in first: at most limit deliveries, and
+	// of those after the first at most so many that all have maxBytes. agents says for which of its agents; nil is all.
+	Waiting(ctx context.Context, principal string, agents []string, after int64, limit, maxBytes int) ([]Delivery, error)
+	// Decided returns open work after a number whose item has ended, oldest first.
+	Decided(ctx context.Context, after int64) ([]Work, error)
 	// Processes returns the agents that run as processes.
 	Processes(ctx context.Context) ([]Agent, error)
 	// Shares returns what an agent shares now.
 	Shares(ctx context.Context, agent string) ([]Shared, error)
-	// Purge forgets what ended or was shared for a session, and what nobody collected, before then.
+	// Purge forgets what ended before then, and what those shared whom it forgets. What nobody collected is DequeueOld's.
 	Purge(ctx context.Context, before time.Time) error
 }
 
@@ -214,9 +228,24 @@ func Below(all []Agent, id string) []string {
 	return found
 }
 
+// Collector is the id of the agent that collects what is for a: the nearest process that runs, be it a itself or above it,
+// or else the principal's own. find returns an agent of the same principal.
+func Collector(find func(id string) (Agent, bool), a Agent) string {
+	for {
+		if a.Process && a.State == Running {
+			return a.ID
+		}
+		parent, ok := find(a.Parent)
+		if !ok {
+			return a.Principal
+		}
+		a = parent
+	}
+}
+
 // above is the agent above a: its parent, or its principal's own where it was made without one; empty for that one.
 func above(a Agent) string {
-	if a.Parent == "" && a.Role != RoleSelf {
+	if a.Parent == "" && !a.Self() {
 		return a.Principal
 	}
 	return a.Parent

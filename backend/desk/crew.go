@@ -36,11 +36,15 @@ type crewChild struct {
 
 type sharedView struct {
 	Key     []render.Span   `json:"key"`
-	Value   json.RawMessage `json:"value"`
+	Value   json.RawMessage `json:"value,omitempty"` // absent where it is larger than maxValue
+	Size    int             `json:"size"`            // of the value, in bytes
 	Scope   crew.Scope      `json:"scope"`
 	Version int             `json:"version"`
 	At      int64           `json:"at"`
 }
+
+// maxValue is the largest value that is shown of what an agent shares, in bytes.
+const maxValue = 16 << 10
 
 // crewAgent answers GET /api/crew/{id}: what is known of a peer that is one of a principal's agents. 404 for any other.
 func (d *Desk) crewAgent(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
@@ -78,12 +82,16 @@ func (d *Desk) viewCrew(ctx context.Context, peer string) (*crewView, error) {
 			v.Queued, v.Open = other.Queued, other.Open
 		case other.ID == a.Parent:
 			v.Parent = other.Peer
-		case other.Parent == a.ID, a.Role == crew.RoleSelf && other.Parent == "":
+		case other.Parent == a.ID, a.Self() && other.Parent == "":
 			v.Children = append(v.Children, crewChild{AgentID: other.Peer, Role: list(render.Visible(other.Role)), State: other.State})
 		}
 	}
 	for _, s := range shares {
-		v.Shared = append(v.Shared, sharedView{Key: list(render.Visible(s.Key)), Value: s.Value, Scope: s.Scope, Version: s.Version, At: ms(s.At)})
+		shown := sharedView{Key: list(render.Visible(s.Key)), Size: len(s.Value), Scope: s.Scope, Version: s.Version, At: ms(s.At)}
+		if shown.Size <= maxValue {
+			shown.Value = s.Value
+		}
+		v.Shared = append(v.Shared, shown)
 	}
 	return v, nil
 }

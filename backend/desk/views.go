@@ -50,7 +50,7 @@ type row struct {
 
 // progressView is how far work is, as whoever does it last told.
 type progressView struct {
-	Part float64       `json:"part"` // 0 to 1
+	Part *float64      `json:"part,omitempty"` // 0 to 1; absent: it was never said
 	Note []render.Span `json:"note,omitempty"`
 	At   int64         `json:"at"`
 }

@@ -142,12 +142,21 @@ func CheckID(id string) error {
 	if err := checkText(id); err != nil {
 		return err
 	}
+	if IsPerson(id) {
+		return inbox.Invalid("/agent_id", `"human" and ids that begin with "human:" are the person's`)
+	}
 	for _, prefix := range reserved {
 		if strings.HasPrefix(id, prefix) {
 			return inbox.Invalid("/agent_id", "ids that begin with %q belong to peers of that protocol", prefix)
 		}
 	}
 	return nil
+}
+
+// IsPerson says whether an id is written as the person's is: an agent of such an id would pass for them.
+func IsPerson(id string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(id), ":")
+	return name == string(inbox.Human)
 }
 
 // checkText says whether an id is one, whoever may have it.

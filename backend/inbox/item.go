@@ -100,9 +100,10 @@ type Item struct {
 
 // Progress is how far work is, in the words of whoever does it.
 type Progress struct {
-	Part float64   `json:"part"` // 0 to 1
-	Note string    `json:"note,omitempty"`
-	At   time.Time `json:"at"`
+	Part  *float64  `json:"part,omitempty"` // 0 to 1; nil: it was never said
+	Note  string    `json:"note,omitempty"`
+	At    time.Time `json:"at"`
+	Lines int       `json:"lines,omitempty"` // how often it was told, of which the history may hold only the first
 }
 
 // Content is what an item says, in the inbox's own words.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -18,6 +19,9 @@ type Options struct {
 	MaxFrame int64
 	// Queue is how many frames may wait to be written; 1024. A peer that falls further behind is closed (1008).
 	Queue int
+	// Bytes is how many bytes of frames may wait to be written; 64 MiB. A peer that falls further behind is closed (1008).
+	// A single frame may be larger.
+	Bytes int
 	// Ping is how often a quiet peer is asked for a sign of life; 20 s. One that gives none for as long is closed.
 	Ping time.Duration
 	// WriteTime is how long one write may take; 10 s.
@@ -31,6 +35,11 @@ type Conn struct {
 	out    chan outgoing
 	closed context.Context
 	end    context.CancelCauseFunc
+
+	mu     sync.Mutex
+	frames int           // that are not written
+	bytes  int           // of them
+	freed  chan struct{} // closed when there are fewer
 }
 
 // outgoing is a frame on its way out, and who is told when its write begins and when it is done; nil: nobody.
@@ -66,13 +75,39 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	if o.Queue == 0 {
 		o.Queue = 1024
 	}
+	if o.Bytes == 0 {
+		o.Bytes = 64 << 20
+	}
 	ws, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled})
 	if err != nil {
 		return nil, fmt.Errorf("websocket: %w", err)
 	}
 	ws.SetReadLimit(o.MaxFrame)
 	closed, end := context.WithCancelCause(context.Background())
-	return &Conn{ws: ws, o: o, out: make(chan outgoing, o.Queue), closed: closed, end: end}, nil
+	return &Conn{ws: ws, o: o, out: make(chan outgoing, o.Queue+1), closed: closed, end: end, freed: make(chan struct{})}, nil
+}
+
+// enter counts a frame of n bytes among those that wait, and says whether there was room for it: beside the one that is
+// being written, within that share of the queue and of its bytes. Otherwise freed is closed when there may be.
+func (c *Conn) enter(n, share int) (ok bool, freed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frames > 0 && (c.frames > c.o.Queue/share || c.bytes+n > c.o.Bytes/share) {
+		return false, c.freed
+	}
+	c.frames++
+	c.bytes += n
+	return true, nil
+}
+
+// leave takes a frame of n bytes out of those that wait.
+func (c *Conn) leave(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frames--
+	c.bytes -= n
+	close(c.freed)
+	c.freed = make(chan struct{})
 }
 
 // Send puts a frame into the queue and says whether it will be tried: not after the socket ended. A queue that is full
@@ -83,26 +118,38 @@ func (c *Conn) Send(frame []byte) bool {
 		return false
 	default:
 	}
-	select {
-	case c.out <- outgoing{frame: frame}:
-		return true
-	default:
+	if ok, _ := c.enter(len(frame), 1); !ok {
 		c.end(ErrSlow)
 		return false
 	}
+	c.out <- outgoing{frame: frame} // which has room for all that entered
+	return true
 }
 
-// Deliver is Send for whoever can wait until there is room in the queue. begins is called before the frame is handed to the
+// patient is the part of a queue that is for those who can wait, as a divisor: the rest is for those who cannot.
+const patient = 4
+
+// Deliver is Send for whoever can wait: until what waits already is less than a quarter of what the queue holds. begins is called before the frame is handed to the
 // network, and wrote after it was: what the peer says because of it may be read between the two. Neither may wait. false:
 // the socket or ctx ended first, and it may or may not be tried.
 func (c *Conn) Deliver(ctx context.Context, frame []byte, begins, wrote func()) bool {
-	select {
-	case c.out <- outgoing{frame, begins, wrote}:
-		return true
-	case <-c.closed.Done():
-	case <-ctx.Done():
+	for {
+		if c.closed.Err() != nil {
+			return false
+		}
+		ok, freed := c.enter(len(frame), patient)
+		if ok {
+			c.out <- outgoing{frame, begins, wrote}
+			return true
+		}
+		select {
+		case <-freed:
+		case <-c.closed.Done():
+			return false
+		case <-ctx.Done():
+			return false
+		}
 	}
-	return false
 }
 
 // Close ends the socket with a code of RFC 6455 and a reason for the peer, after what is queued so far was written.
@@ -210,6 +257,7 @@ func (c *Conn) send(ctx context.Context, o outgoing) error {
 		o.begins()
 	}
 	err := c.ws.Write(ctx, websocket.MessageText, o.frame)
+	c.leave(len(o.frame))
 	if err == nil && o.wrote != nil {
 		o.wrote()
 	}

@@ -208,6 +208,69 @@ func TestDeliverTellsWhenItWasWritten(t *testing.T) {
 	<-ends
 }
 
+// What waits to be written is bounded in bytes: those who can wait keep to a part of it, so that an answer finds room, and
+// one frame that is larger than all of it passes by itself.
+func TestWhatWaitsIsBoundedInBytes(t *testing.T) {
+	const size = 1 << 20
+	took, answered := make(chan int), make(chan bool, 1)
+	url, ends := serve(t, t.Context(), Options{Bytes: 8 * size, WriteTime: time.Minute, Ping: time.Minute}, func(c *Conn, frame []byte) error {
+		go func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			n := 0
+			for c.Deliver(ctx, make([]byte, size), nil, nil) {
+				if n++; n == 64 { // all that the network may hold of it, and far more than the queue
+					break
+				}
+				c.mu.Lock()
+				if c.bytes > 2*size {
+					t.Errorf("%d bytes wait", c.bytes)
+				}
+				full := c.bytes+size > 2*size
+				c.mu.Unlock()
+				if full {
+					time.AfterFunc(100*time.Millisecond, cancel) // it waits for room, unless there is some after all
+				}
+			}
+			cancel()
+			answered <- c.Send(make([]byte, size))
+			took <- n
+			c.Close(1000, "")
+		}()
+		return nil
+	})
+	ws := dial(t, url)
+	ws.SetReadLimit(32 * size)
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte("go")); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-took; n >= 64 {
+		t.Errorf("%d MiB were taken for a peer that does not read", n)
+	}
+	if !<-answered {
+		t.Error("there was no room for an answer")
+	}
+	for {
+		if _, _, err := ws.Read(t.Context()); err != nil {
+			break
+		}
+	}
+	<-ends
+	url, ends = serve(t, t.Context(), Options{Bytes: size}, func(c *Conn, _ []byte) error {
+		c.Send(make([]byte, 4*size))
+		return nil
+	})
+	ws = dial(t, url)
+	ws.SetReadLimit(32 * size)
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte("go")); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := ws.Read(t.Context()); err != nil || len(got) != 4*size {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	_ = ws.CloseNow()
+	<-ends
+}
+
 // Nobody waits for a socket that has ended, nor beyond their own end.
 func TestDeliverEndsWithTheSocket(t *testing.T) {
 	ended := make(chan *Conn, 1)

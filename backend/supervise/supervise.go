@@ -26,6 +26,12 @@ const Grace = 2 * time.Second
 // ErrUnsupported: this system has no way to keep a promise about everything that a command starts.
 var ErrUnsupported = errors.New("commands cannot be supervised on this system")
 
+// Supported says whether this system has commands that can be supervised.
+func Supported() bool {
+	_, err := executable()
+	return !errors.Is(err, ErrUnsupported)
+}
+
 // Command is what is to run.
 type Command struct {
 	Argv []string

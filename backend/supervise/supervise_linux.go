@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,12 +22,18 @@ func adoptOrphans() {
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // without it the group is ended still
 }
 
-// sweep kills what is below this process until nothing is, and says whether that was reached.
+// sweep kills what is below this process until nothing is, for as long as a command has to end, and says whether that was
+// reached.
 func sweep() bool {
-	for range 200 {
+	until := time.Now().Add(Grace)
+	for {
 		left := children()
 		if len(left) == 0 {
 			return true
+		}
+		if time.Now().After(until) {
+			fmt.Fprintf(os.Stderr, "%d processes that it started could not be ended\n", len(left))
+			return false
 		}
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
@@ -39,25 +46,29 @@ func sweep() bool {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return false
 }
 
-// children are the processes whose parent is this one, on whichever thread it started or adopted them.
+// children are the processes whose parent is this one: it started them, or they were left to it. Every kernel says so of
+// each process; the list of a parent's children is only there where it was built in.
 func children() []int {
-	tasks, err := os.ReadDir("/proc/self/task")
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
 	var pids []int
-	for _, t := range tasks {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%s/children", t.Name()))
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
-			continue // the thread has ended
+			continue
 		}
-		for _, word := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(word); err == nil {
-				pids = append(pids, pid)
-			}
+		text, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue // it has ended
+		}
+		// The name, in parentheses, may have anything in it; then come the state and the parent.
+		rest := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(rest) > 1 && rest[1] == strconv.Itoa(os.Getpid()) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids

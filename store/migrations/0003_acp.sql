@@ -17,7 +17,9 @@ CREATE TABLE crew (
   config     TEXT NOT NULL,
   created_at INTEGER NOT NULL,
   ended_at   INTEGER NOT NULL,
-  reason     TEXT NOT NULL
+  reason     TEXT NOT NULL,
+  queued       INTEGER NOT NULL DEFAULT 0, -- deliveries in the queue, which keeps both up
+  queued_bytes INTEGER NOT NULL DEFAULT 0  -- of them
 ) STRICT;
 CREATE INDEX crew_principal ON crew (principal, n);
 
@@ -33,17 +35,33 @@ CREATE TABLE queue (
   directive TEXT NOT NULL,                -- the key of a directive, or ''
   at        INTEGER NOT NULL,
   handed_at INTEGER NOT NULL,
-  message   BLOB NOT NULL
+  note      INTEGER NOT NULL,             -- what it carries
+  size      INTEGER NOT NULL              -- of that, in bytes
 ) STRICT;
 CREATE INDEX queue_principal ON queue (principal, n);
 CREATE INDEX queue_agent     ON queue (agent);
+CREATE INDEX queue_note      ON queue (note);
 CREATE INDEX queue_at        ON queue (at);
+
+-- What deliveries carry: one message for everyone who gets it, as long as it is in the queue.
+CREATE TABLE notes (
+  n       INTEGER PRIMARY KEY,
+  message BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER queue_in AFTER INSERT ON queue BEGIN
+  UPDATE crew SET queued = queued + 1, queued_bytes = queued_bytes + NEW.size WHERE id = NEW.agent;
+END;
+CREATE TRIGGER queue_out AFTER DELETE ON queue BEGIN
+  UPDATE crew SET queued = queued - 1, queued_bytes = queued_bytes - OLD.size WHERE id = OLD.agent;
+  DELETE FROM notes WHERE n = OLD.note AND NOT EXISTS (SELECT 1 FROM queue WHERE note = OLD.note);
+END;
 
 -- What wants one answer, and whether it has it.
 CREATE TABLE work (
   n           INTEGER PRIMARY KEY,
   kind        TEXT NOT NULL,              -- task, tool, query
-  correlation TEXT NOT NULL,
+  correlation TEXT NOT NULL,              -- as its submitter names it
+  name        TEXT NOT NULL,              -- as its addressee does
   principal   TEXT NOT NULL,
   submitter   TEXT NOT NULL,
   addressee   TEXT NOT NULL,              -- an agent, or 'human'
@@ -53,9 +71,10 @@ CREATE TABLE work (
   open        INTEGER NOT NULL,
   at          INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX work_for  ON work (addressee, kind, correlation, n);
+CREATE INDEX work_for  ON work (addressee, kind, name, n);
 CREATE INDEX work_tool ON work (addressee, tool, n) WHERE kind = 'tool';
 CREATE INDEX work_open ON work (n) WHERE open = 1 AND item <> '';
+CREATE INDEX work_by   ON work (submitter, n) WHERE open = 1;
 CREATE INDEX work_at   ON work (at);
 
 -- The first answer to each request that named a correlation.

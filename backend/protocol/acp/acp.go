@@ -1,9 +1,11 @@
 // Package acp speaks ACP as khy-os' schema has it: twelve methods in a JSON-RPC envelope, for agents that spawn others, hand
 // each other work, and ask the person. It is neither the Agent Client Protocol nor any other one of these letters.
 //
-// envelope.go takes a message apart and writes answers; who.go says for whom a caller may speak; agents.go, task.go, tool.go,
-// message.go and context.go are the methods; person.go is what the person sees of them and what goes back; queue.go hands
-// out what waits, socket.go to whoever is connected; process.go keeps the processes that agents run as.
+// acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong; who.go says for
+// whom a caller may speak. agents.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go: one
+// transaction and what is told after it. person.go is what the person sees of them, reply.go what goes back, held.go those
+// who wait for it, and run.go sends it on. queue.go hands out what waits, socket.go to whoever is connected, which
+// link.go knows; process.go keeps the processes that agents run as.
 package acp
 
 import (
@@ -92,8 +94,18 @@ func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="deskbell"`)
 	case http.StatusForbidden:
 		f = faultf(notAuthorized, "%s", e.Message)
+	case http.StatusTooManyRequests:
+		f = b.faultOf(&inbox.LimitError{What: e.Message, RetryAfter: e.RetryAfter})
 	}
 	return protocol.WriteRaw(w, e.Status, bare(f))
+}
+
+// kept answers a caller who may not come in.
+func (b *Binding) kept(w http.ResponseWriter, err error) error {
+	if e := protocol.FromError(err); e != nil {
+		return b.refused(w, e)
+	}
+	return err
 }
 
 // post answers POST /acp: one message or an array of them.
@@ -104,7 +116,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	}
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return err
+		return b.kept(w, err)
 	}
 	out := b.Answer(r.Context(), who, body)
 	if out == nil {
@@ -117,10 +129,10 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 // Answer answers one body: a message, or an array of them. nil: nothing in it wants an answer.
 func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 	if len(body) > MaxBody {
-		return bare(faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
+		return b.unread(who, body, faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
 	}
 	if err := wire.Check(body, maxDepth); err != nil {
-		return bare(faultf(parseError, "this is not acceptable JSON: %s", err))
+		return b.unread(who, body, faultf(parseError, "this is not acceptable JSON: %s", err))
 	}
 	elements, err := wire.Elements(body)
 	if err != nil { // no array
@@ -131,7 +143,7 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		return answer
 	}
 	if len(elements) == 0 || len(elements) > MaxBatch {
-		return bare(faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
+		return b.unread(who, body, faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
 	}
 	// They take effect in the order in which they stand; those that wait for the person then wait together.
 	answers := make([][]byte, len(elements))
@@ -159,6 +171,16 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		return nil
 	}
 	return append(out, ']')
+}
+
+// unread answers a body that is no message, which counts as one.
+func (b *Binding) unread(who Who, body []byte, f *fault) []byte {
+	if !who.operator {
+		if err := b.charge(who.principal, inbox.Room(len(body))); err != nil {
+			f = b.faultOf(err)
+		}
+	}
+	return bare(f)
 }
 
 // now is the hub's clock, to the millisecond that rows have.

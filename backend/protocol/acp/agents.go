@@ -89,7 +89,10 @@ func (b *Binding) make(ctx context.Context, w Who, a crew.Agent) (crew.Agent, er
 		return a, err
 	}
 	return a, b.do(ctx, func(t *turn) error {
-		if err := t.mayHave(w, a.Parent); err != nil { // it may have ended since
+		if _, err := t.itself(w); err != nil { // both may have ended since
+			return err
+		}
+		if err := t.mayHave(w, a.Parent); err != nil {
 			return err
 		}
 		t.fleet = true
@@ -137,13 +140,7 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 	id, reason := q.text("agentId"), clip(q.text("reason"), 2000)
 	var ended []string
 	err := b.do(ctx, func(t *turn) (err error) {
-		a, err := t.CrewAgent(id)
-		if errors.Is(err, crew.ErrUnknownAgent) {
-			return faultf(agentNotFound, "there is no such agent").at("/params/agentId")
-		}
-		if err == nil {
-			a, err = t.own(q.who, id, "/params/agentId")
-		}
+		a, err := t.ownByID(q.who, id)
 		if err == nil {
 			ended, err = t.stop(a, reason)
 		}
@@ -161,7 +158,6 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 // Stop ends an agent as the operator, whom the stop was told to: peer is as the fleet knows it.
 func (b *Binding) Stop(peer string) {
 	ctx := context.Background()
-	b.holds.stop(peer)
 	a, err := b.Crew.AgentOfPeer(ctx, peer)
 	var ended []string
 	if err == nil {
@@ -176,7 +172,7 @@ func (b *Binding) Stop(peer string) {
 	b.procs.end(ended)
 }
 
-// stop ends an agent and those below it, and fails the work that they were to do. It returns the ids of all of them, also
+// stop ends an agent and those below it, fails the work that they were to do, and withdraws what they asked of the person. It returns the ids of all of them, also
 // of those that had ended.
 func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 	all, err := t.CrewOf(a.Principal)
@@ -184,13 +180,15 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		return nil, err
 	}
 	ids := append([]string{a.ID}, crew.Below(all, a.ID)...)
-	if a.Role == crew.RoleSelf { // all the principal's agents are its own
+	if a.Self() { // all the principal's agents are its own
 		ids = ids[:0]
 		for _, other := range all {
 			ids = append(ids, other.ID)
 		}
 	}
 	t.fleet = true
+	t.after = append(t.after, func(context.Context) { t.b.holds.stop(ids) })
+	t.rung[a.Principal] = true // what waits for them is collected by others now
 	for _, other := range all {
 		if other.State != crew.Running || !slices.Contains(ids, other.ID) {
 			continue
@@ -203,6 +201,9 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 			return nil, err
 		}
 		if err := t.failWork(other, reason); err != nil {
+			return nil, err
+		}
+		if err := t.withdraw(other, reason); err != nil {
 			return nil, err
 		}
 		t.after = append(t.after, func(ctx context.Context) {
@@ -230,19 +231,40 @@ func (t *turn) failWork(a crew.Agent, reason string) error {
 		return err
 	}
 	for _, w := range open {
-		if err := t.fail(w, reason); err != nil {
+		if err := t.fail(w, stoppedText(reason)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fail ends work that will not be done.
-func (t *turn) fail(w crew.Work, reason string) error {
-	text := "the agent was stopped"
-	if reason != "" {
-		text += ": " + reason
+// withdraw ends what an agent that is stopped asked of the person: nobody wants the answer. Its end is on its way as any
+// answer is, to whoever collects for the agent.
+func (t *turn) withdraw(a crew.Agent, reason string) error {
+	open, err := t.OpenWorkBy(a.ID)
+	if err != nil {
+		return err
 	}
+	for _, w := range open {
+		if w.Item == "" || (w.Addressee != crew.Person && !w.Gated) {
+			continue
+		}
+		if err := t.end(w.Item, inbox.Decision{Verb: inbox.Leave, Comment: stoppedText(reason)}, inbox.Actor{Kind: inbox.System, ID: "agent-gone"}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func stoppedText(reason string) string {
+	if reason == "" {
+		return "the agent was stopped"
+	}
+	return "the agent was stopped: " + reason
+}
+
+// fail ends work that will not be done, as text says why.
+func (t *turn) fail(w crew.Work, text string) error {
 	method, n := failure(w, text)
 	if err := t.CloseWork(w.N); err != nil {
 		return err
@@ -269,10 +291,7 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 	id := q.text("agentId")
 	if id != "" {
 		err := b.do(ctx, func(t *turn) error {
-			if _, err := t.CrewAgent(id); errors.Is(err, crew.ErrUnknownAgent) {
-				return faultf(agentNotFound, "there is no such agent").at("/params/agentId")
-			}
-			_, err := t.own(q.who, id, "/params/agentId")
+			_, err := t.ownByID(q.who, id)
 			return err
 		})
 		if err != nil {

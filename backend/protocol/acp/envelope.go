@@ -27,6 +27,9 @@ type request struct {
 	at     time.Time
 }
 
+// maxMethod is how long the name of a method may be to be one, in bytes. The longest of the twelve has 17.
+const maxMethod = 100
+
 // read takes a message apart and checks it against its schema. method is set as soon as it can be read: the answer names it.
 func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	q = &request{who: who, raw: raw, at: b.now()}
@@ -34,8 +37,13 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 		return q, faultf(parseError, "this is not acceptable JSON: %s", err)
 	}
 	method, _ := wire.Get(raw, "method")
-	q.method, _ = wire.String(method)
+	if q.method, _ = wire.String(method); len(q.method) > maxMethod {
+		q.method = "" // an answer does not repeat it
+	}
 	id, hasID := wire.Get(raw, "id")
+	_, isResult := wire.Get(raw, "result")
+	_, isError := wire.Get(raw, "error")
+	q.answer = isResult || isError
 	q.noID = !hasID
 	if hasID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
 		q.id = id
@@ -52,9 +60,6 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	if len(fields) > 0 {
 		return q, invalid(invalidRequest, "", fields)
 	}
-	_, isResult := wire.Get(raw, "result")
-	_, isError := wire.Get(raw, "error")
-	q.answer = isResult || isError
 	if q.params, _ = wire.Get(raw, "params"); q.params == nil {
 		q.params = []byte("{}")
 	}
@@ -69,11 +74,19 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 
 func invalid(code int, below string, fields []schemas.FieldError) *fault {
 	f := fields[0]
-	return faultf(code, "%s %s", strings.TrimPrefix(below+f.Pointer, "/"), f.Message).at(below + f.Pointer)
+	name := strings.TrimPrefix(below+f.Pointer, "/")
+	if name == "" {
+		name = "the message"
+	}
+	return faultf(code, "%s %s", clip(name, maxID), clip(f.Message, maxID)).at(clip(below+f.Pointer, maxID))
 }
 
-// answered writes the answer to a request; nil where none is wanted.
+// answered writes the answer to a request; nil where none is wanted. Nobody answers an answer, whatever is wrong with it:
+// two who did would never end.
 func (q *request) answered(result []byte, f *fault) []byte {
+	if q.answer {
+		return nil
+	}
 	if f != nil && q.method == "" {
 		return bare(f)
 	}
@@ -109,6 +122,11 @@ func done(m ...wire.Member) (outcome, error) { return outcome{result: wire.Compo
 // waits for it. What begin did stands whatever becomes of its caller.
 func (b *Binding) begin(ctx context.Context, who Who, raw []byte) (answer []byte, wait func(context.Context) []byte) {
 	q, err := b.read(who, raw)
+	if !who.operator { // whatever it is, and whether or not it can be read
+		if over := b.charge(who.principal, inbox.Room(len(raw))); over != nil {
+			err = over
+		}
+	}
 	var o outcome
 	if err == nil {
 		o, err = b.guarded(func() (outcome, error) { return b.take(context.WithoutCancel(ctx), q) })
@@ -123,6 +141,17 @@ func (b *Binding) begin(ctx context.Context, who Who, raw []byte) (answer []byte
 		})
 		return b.answer(q, waited.result, err)
 	}
+}
+
+// charge takes what a principal does from what it may do in a minute. Errors: *inbox.LimitError.
+func (b *Binding) charge(principal string, n int) error {
+	if n == 0 {
+		return nil
+	}
+	if wait := b.budgets.Take(principal, n, b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); wait > 0 {
+		return &inbox.LimitError{What: "too many requests", RetryAfter: wait}
+	}
+	return nil
 }
 
 // answer is what a request is answered with; nil: nothing.
@@ -158,15 +187,13 @@ func (b *Binding) take(ctx context.Context, q *request) (outcome, error) {
 	if q.who.operator && q.method != "agent.kill" && q.method != "agent.status" {
 		return outcome{}, faultf(notAuthorized, "the operator has no agents to speak for: use the inbox")
 	}
-	if !q.who.operator {
-		if wait := b.budgets.Take(q.who.principal, inbox.Room(len(q.raw)), b.Settings.Get().Int(settings.RequestsPerMinute), b.Now()); wait > 0 {
-			return outcome{}, &inbox.LimitError{What: "too many requests", RetryAfter: wait}
-		}
-	}
 	return method(b, ctx, q)
 }
 
-const heartbeat = "heartbeat"
+const (
+	heartbeat = "heartbeat"
+	progress  = "task.progress"
+)
 
 // methods are the twelve.
 var methods = map[string]func(*Binding, context.Context, *request) (outcome, error){
@@ -174,7 +201,7 @@ var methods = map[string]func(*Binding, context.Context, *request) (outcome, err
 	"agent.kill":        (*Binding).kill,
 	"agent.status":      (*Binding).status,
 	"task.submit":       (*Binding).submitTask,
-	"task.progress":     (*Binding).taskProgress,
+	progress:            (*Binding).taskProgress,
 	"task.result":       (*Binding).taskResult,
 	"context.share":     (*Binding).share,
 	"tool.invoke":       (*Binding).invokeTool,

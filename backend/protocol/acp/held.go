@@ -11,8 +11,8 @@ import (
 )
 
 // await returns a held item once it has ended. What else ends the wait leaves the item: nobody waits for it any more.
-func (b *Binding) await(ctx context.Context, peer string, w Who, item string) (inbox.Item, error) {
-	waiting, done := b.holds.begin(ctx, peer)
+func (b *Binding) await(ctx context.Context, h *hold, w Who, peer, item string) (inbox.Item, error) {
+	waiting, done := h.during(ctx)
 	defer done()
 	principal := w.principal
 	if w.process {
@@ -36,7 +36,7 @@ func (b *Binding) await(ctx context.Context, peer string, w Who, item string) (i
 	case it.Outcome.Actor != inbox.AgentGoneActor: // the answer came first
 		return it, nil
 	case errors.Is(err, errStopped):
-		return it, faultf(notAuthorized, "the operator stopped this agent")
+		return it, faultf(notAuthorized, "%s", errStopped)
 	case errors.Is(err, fleet.ErrUnknownToken):
 		return it, faultf(unauthenticated, "the credential was revoked")
 	case errors.Is(err, protocol.ErrStopping), ctx.Err() != nil:
@@ -45,44 +45,66 @@ func (b *Binding) await(ctx context.Context, peer string, w Who, item string) (i
 	return it, err
 }
 
-// errStopped ends the requests of an agent that the operator stops.
-var errStopped = errors.New("the operator stopped this agent")
+// errStopped ends the requests of an agent that is stopped.
+var errStopped = errors.New("the agent was stopped")
 
-// holds are the requests that are held open, by who asked. The zero value is ready.
+// holds are the requests that are held open, by the agents without whom they come to nothing. The zero value is ready.
 type holds struct {
 	mu  sync.Mutex
 	all map[string]map[*hold]struct{}
 }
 
-type hold struct{ end context.CancelCauseFunc }
+// hold ends when one of its agents is stopped.
+type hold struct {
+	of     *holds
+	agents []string
+	over   context.Context
+	end    context.CancelCauseFunc
+}
 
-// begin returns a context that stop ends, and what gives it free.
-func (h *holds) begin(ctx context.Context, peer string) (context.Context, func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	x := &hold{end}
+// begin returns a hold on which free must be called.
+func (h *holds) begin(agents ...string) *hold {
+	x := &hold{of: h, agents: agents}
+	x.over, x.end = context.WithCancelCause(context.Background())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all == nil {
 		h.all = map[string]map[*hold]struct{}{}
 	}
-	if h.all[peer] == nil {
-		h.all[peer] = map[*hold]struct{}{}
-	}
-	h.all[peer][x] = struct{}{}
-	return ctx, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if delete(h.all[peer], x); len(h.all[peer]) == 0 {
-			delete(h.all, peer)
+	for _, id := range agents {
+		if h.all[id] == nil {
+			h.all[id] = map[*hold]struct{}{}
 		}
-		end(nil)
+		h.all[id][x] = struct{}{}
 	}
+	return x
 }
 
-func (h *holds) stop(peer string) {
+func (x *hold) free() {
+	x.of.mu.Lock()
+	defer x.of.mu.Unlock()
+	for _, id := range x.agents {
+		if delete(x.of.all[id], x); len(x.of.all[id]) == 0 {
+			delete(x.of.all, id)
+		}
+	}
+	x.end(nil)
+}
+
+// during is a context that ends with the hold; done gives it free.
+func (x *hold) during(ctx context.Context) (_ context.Context, done func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(x.over, func() { end(context.Cause(x.over)) })
+	return ctx, func() { stop(); end(nil) }
+}
+
+// stop ends what is held for any of these agents.
+func (h *holds) stop(agents []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for x := range h.all[peer] {
-		x.end(errStopped)
+	for _, id := range agents {
+		for x := range h.all[id] {
+			x.end(errStopped)
+		}
 	}
 }

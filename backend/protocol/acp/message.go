@@ -3,6 +3,8 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"deskbell/backend/crew"
 	"deskbell/backend/fleet"
@@ -13,13 +15,9 @@ import (
 
 // send answers message.send: to another agent, or to the person.
 func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
-	correlation, given, err := q.correlation()
+	c, err := q.correlation()
 	if err != nil {
 		return outcome{}, err
-	}
-	key := correlation
-	if !given {
-		key = ""
 	}
 	var result []byte
 	err = b.do(ctx, func(t *turn) error {
@@ -27,8 +25,8 @@ func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
-			item, status, err := t.send(q, from, correlation, given)
+		result, err = t.once(q, from.ID, c, func() ([]wire.Member, error) {
+			item, status, err := t.send(q, from, c)
 			return []wire.Member{str("messageId", item), str("status", status)}, err
 		})
 		return err
@@ -36,21 +34,24 @@ func (b *Binding) send(ctx context.Context, q *request) (outcome, error) {
 	return outcome{result: result}, err
 }
 
-func (t *turn) send(q *request, from crew.Agent, correlation string, given bool) (item, status string, err error) {
+func (t *turn) send(q *request, from crew.Agent, c correlation) (item, status string, err error) {
 	if t.b.person(q.text("to")) {
 		if q.text("type") != "query" {
-			it, err := t.tellPerson(q, from, correlation)
+			it, err := t.tellPerson(q, from, c.id)
 			return it.ID, delivered, err
 		}
-		w := crew.Work{Kind: crew.Query, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
-		w, err = t.askPerson(q, from, w, q.queryForPerson())
+		if err := t.mayAsk(from); err != nil {
+			return "", "", err
+		}
+		w := crew.Work{Kind: crew.Query, Correlation: c.id, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
+		w, err = t.askPerson(q, from, w, q.queryForPerson)
 		return w.Item, delivered, err
 	}
 	to, err := t.addressee(from, q.text("to"), "/params/to")
 	if err != nil {
 		return "", "", err
 	}
-	it := t.between(q, from, to, correlation)
+	it := t.between(q, from, to, c.id)
 	says := read(q.value("payload"), "A "+q.text("type"))
 	it.Title, it.Content.Body, it.Content.Context, it.Priority = says.title, says.body, says.rest, priorities[q.text("type")]
 	it.Content.Tags = []string{q.text("type")}
@@ -58,8 +59,8 @@ func (t *turn) send(q *request, from crew.Agent, correlation string, given bool)
 		return "", "", err
 	}
 	params := pick(q.params, "from", "to", "type", "payload")
-	if given {
-		params = append(params, str("correlationId", correlation))
+	if c.given {
+		params = append(params, str("correlationId", c.id))
 	}
 	live, err := t.queue(to, from.ID, "message.send", it.ID, note("message.send", params...))
 	return it.ID, sent(live), err
@@ -75,7 +76,6 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 	var item string
 	live, waiting := 0, 0
 	err := b.do(ctx, func(t *turn) error {
-		live, waiting = 0, 0
 		from, err := t.acting(q.who, q.text("from"), "/params/from")
 		if err != nil {
 			return err
@@ -89,29 +89,21 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		n := note("message.broadcast", pick(q.params, "from", "type", "payload")...)
-		for _, to := range all {
-			if to.ID == from.ID {
-				continue
-			}
-			if to.Principal != from.Principal {
-				if takes, err := t.takes(to, from); err != nil {
+		var to []crew.Agent
+		for _, a := range all {
+			t.agents[a.ID] = a
+			takes := a.Principal == from.Principal
+			if !takes {
+				if takes, err = t.takes(a, from); err != nil {
 					return err
-				} else if !takes {
-					continue
 				}
 			}
-			now, err := t.queue(to, from.ID, "message.broadcast", "", n)
-			if err != nil {
-				return err
-			}
-			if now {
-				live++
-			} else {
-				waiting++
+			if takes && a.ID != from.ID {
+				to = append(to, a)
 			}
 		}
-		return nil
+		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", pick(q.params, "from", "type", "payload")...))
+		return err
 	})
 	if err != nil {
 		return outcome{}, err
@@ -185,6 +177,12 @@ func (t *turn) collected(it inbox.Item, to inbox.State) error {
 	return nil
 }
 
+// The bounds of what one agent shares at a time.
+const (
+	maxKeys   = 100
+	maxShared = 4 << 20 // bytes of its values
+)
+
 // share answers context.share: it is kept under its key, and the agents next to the sharing one are told.
 func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 	key := q.text("key")
@@ -202,6 +200,13 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 			return err
 		}
 		t.fleet = true
+		keys, size, err := t.SharedBy(from.ID, key)
+		if err != nil {
+			return err
+		}
+		if keys >= maxKeys || size+len(q.value("value")) > maxShared {
+			return tooMuch(fmt.Sprintf("an agent shares at most %d keys, with values of %d bytes in all", maxKeys, maxShared))
+		}
 		if shared, err = t.Share(crew.Shared{Agent: from.ID, Key: key, Value: q.value("value"), Scope: scope, At: t.now}); err != nil {
 			return err
 		}
@@ -210,15 +215,9 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 			return err
 		}
 		n := note("context.share", append(pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})...)
-		for _, to := range crew.Kin(all, from) {
-			if to.State != crew.Running {
-				continue
-			}
-			if _, err := t.queue(to, from.ID, "context.share", "", n); err != nil {
-				return err
-			}
-		}
-		return nil
+		kin := slices.DeleteFunc(crew.Kin(all, from), func(a crew.Agent) bool { return a.State != crew.Running })
+		_, _, err = t.queueAll(from, kin, "context.share", n)
+		return err
 	})
 	if err != nil {
 		return outcome{}, err

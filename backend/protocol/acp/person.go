@@ -186,22 +186,36 @@ func flat(schema []byte) bool {
 	return true
 }
 
-// deadline is until when an answer is of use, as an object says: expiresAt, or timeoutMs from now.
-func deadline(object []byte, now time.Time) time.Time {
-	if t, err := time.Parse(time.RFC3339Nano, member(object, "expiresAt")); err == nil && t.After(now) {
-		return t.UTC().Truncate(time.Millisecond)
+// maxTimeout is the longest time that timeoutMs may give the person.
+const maxTimeout = 365 * 24 * time.Hour
+
+// deadline is until when an answer is of use, as a member of the params says: expiresAt, or timeoutMs from now. Zero: it says
+// nothing of that. Errors: a fault that names what cannot be meant.
+func (q *request) deadline(in string) (until time.Time, err error) {
+	object := q.value(in)
+	if raw, ok := wire.Get(object, "expiresAt"); ok && string(raw) != "null" {
+		text, _ := wire.String(raw)
+		until, err = time.Parse(time.RFC3339Nano, text)
+		if err != nil || !until.After(q.at) {
+			return until, faultf(invalidParams, "expiresAt must be a time that is still to come, as 2030-01-31T12:00:00Z").at("/params/" + in + "/expiresAt")
+		}
+		return until.UTC().Truncate(time.Millisecond), nil
 	}
-	raw, ok := wire.Get(object, "timeoutMs")
-	var n float64
-	if ok && json.Unmarshal(raw, &n) == nil && n >= 1 && n < 1e12 {
-		return now.Add(time.Duration(n) * time.Millisecond)
+	if raw, ok := wire.Get(object, "timeoutMs"); ok && string(raw) != "null" {
+		var n float64
+		if json.Unmarshal(raw, &n) != nil || n < 1 || n > float64(maxTimeout.Milliseconds()) {
+			return until, faultf(invalidParams, "timeoutMs must be a number from 1 to %d", maxTimeout.Milliseconds()).at("/params/" + in + "/timeoutMs")
+		}
+		return q.at.Add(time.Duration(n) * time.Millisecond), nil
 	}
-	return time.Time{}
+	return until, nil
 }
 
-func (q *request) taskForPerson() form {
+func (q *request) taskForPerson() (f form, err error) {
+	if f.expires, err = q.deadline("context"); err != nil {
+		return f, err
+	}
 	prompt, c := q.text("prompt"), q.value("context")
-	f := form{expires: deadline(c, q.at)}
 	f.says.title = firstLine(prompt, "A task")
 	if f.says.title != prompt {
 		f.says.body = clip(prompt, maxBodyText)
@@ -212,30 +226,38 @@ func (q *request) taskForPerson() form {
 		f.request, _ = answers(nil)
 	}
 	f.says.rest = data(c)
-	return f
+	return f, nil
 }
 
-func (q *request) queryForPerson() form {
-	payload := q.value("payload")
-	request, rest := answers(payload)
-	return form{says: read(rest, "A question"), request: request, expires: deadline(payload, q.at)}
+func (q *request) queryForPerson() (f form, err error) {
+	if f.expires, err = q.deadline("payload"); err != nil {
+		return f, err
+	}
+	var rest []byte
+	f.request, rest = answers(q.value("payload"))
+	f.says = read(rest, "A question")
+	return f, nil
 }
 
-func (q *request) toolForPerson() form {
+func (q *request) toolForPerson() (form, error) {
 	request, _ := answers(nil)
 	return form{request: request, says: says{title: toolTitle(q.text("tool"), q.value("input")), rest: data(q.value("input")),
-		body: "Asks you to use a tool and to give back what it says."}}
+		body: "Asks you to use a tool and to give back what it says."}}, nil
 }
 
 // askPerson puts work before the person.
-func (t *turn) askPerson(q *request, from crew.Agent, w crew.Work, f form) (crew.Work, error) {
-	it := t.forPerson(q, from, w.Correlation, f.says)
-	it.Kind, it.State, it.ExpiresAt, it.Content.Request = inbox.Question, inbox.Open, f.expires, &f.request
-	it, err := t.insert(it, from.Peer)
+func (t *turn) askPerson(q *request, from crew.Agent, w crew.Work, asks func() (form, error)) (crew.Work, error) {
+	f, err := asks()
 	if err != nil {
 		return w, err
 	}
-	w.Item = it.ID
+	it := t.forPerson(q, from, w.Correlation, f.says)
+	it.Kind, it.State, it.ExpiresAt, it.Content.Request = inbox.Question, inbox.Open, f.expires, &f.request
+	it, err = t.insert(it, from.Peer)
+	if err != nil {
+		return w, err
+	}
+	w.Item, w.Name = it.ID, w.Correlation
 	return t.PutWork(w)
 }
 

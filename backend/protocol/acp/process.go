@@ -24,13 +24,19 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 	if !ok {
 		return outcome{}, faultf(notConfigured, "the operator has configured no command for this role").at("/params/role")
 	}
-	words, err := wireList(command)
-	if err != nil {
-		return outcome{}, err
+	if !supervise.Supported() {
+		return outcome{}, faultf(internalError, "%s", supervise.ErrUnsupported)
 	}
+	h := b.holds.begin(self.ID, a.Parent)
 	var it inbox.Item
-	err = b.do(ctx, func(t *turn) (err error) {
-		facts := []wire.Member{{Name: "command", Value: words}, str("asked by", self.ID), {Name: "config", Value: a.Config}}
+	err := b.do(ctx, func(t *turn) (err error) {
+		if _, err = t.itself(q.who); err == nil {
+			err = t.mayHave(q.who, a.Parent)
+		}
+		if err != nil {
+			return err
+		}
+		facts := []wire.Member{{Name: "command", Value: wireList(command)}, str("asked by", self.ID), {Name: "config", Value: a.Config}}
 		if a.Parent != "" {
 			facts = append(facts, str("below", a.Parent))
 		}
@@ -42,12 +48,13 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		return err
 	})
 	if err != nil {
+		h.free()
 		return outcome{}, err
 	}
 	return outcome{wait: func(ctx context.Context) ([]byte, error) {
-		ended, err := b.await(ctx, self.Peer, q.who, it.ID)
-		switch {
-		case err != nil:
+		defer h.free()
+		ended, err := b.await(ctx, h, q.who, self.Peer, it.ID)
+		if err != nil {
 			return nil, err
 		}
 		if err := b.Inbox.Delivered(context.WithoutCancel(ctx), it.ID); err != nil {
@@ -68,7 +75,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 	}}, nil
 }
 
-func wireList(words []string) ([]byte, error) {
+func wireList(words []string) []byte {
 	list := []byte{'['}
 	for i, w := range words {
 		if i > 0 {
@@ -76,7 +83,7 @@ func wireList(words []string) ([]byte, error) {
 		}
 		list = wire.AppendQuote(list, w)
 	}
-	return append(list, ']'), nil
+	return append(list, ']')
 }
 
 // start makes an agent and starts its process.

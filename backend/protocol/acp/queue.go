@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"deskbell/backend/crew"
@@ -14,7 +13,7 @@ import (
 
 const (
 	maxPending = 100     // deliveries in one answer to a heartbeat
-	maxAnswer  = 4 << 20 // bytes of them
+	maxAnswer  = 4 << 20 // bytes of them, unless the first alone is larger
 	maxAcks    = 1000
 )
 
@@ -39,26 +38,15 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 		}
 		agents = []crew.Agent{a}
 	}
-	for _, a := range agents {
-		if a.State == crew.Running {
-			b.Fleet.Seen(a.Peer)
-		}
-	}
-	if err := b.acknowledge(ctx, q.who.principal, acks); err != nil {
+	b.present(agents)
+	if err := b.acknowledge(ctx, q.who, acks); err != nil {
 		return outcome{}, err
 	}
 	var pending []crew.Delivery
 	if q.who.link == nil { // what waits for a socket comes by itself
 		b.collect(ctx, agents)
-		if pending, err = b.Crew.Waiting(ctx, q.who.principal, ids(agents), 0, maxPending); err != nil {
+		if pending, err = b.Crew.Waiting(ctx, q.who.principal, ids(agents), 0, maxPending, maxAnswer); err != nil {
 			return outcome{}, err
-		}
-		size := 0
-		for i, d := range pending {
-			if size += len(d.Message); size > maxAnswer && i > 0 {
-				pending = pending[:i]
-				break
-			}
 		}
 		if err := b.handed(ctx, q.who.principal, pending); err != nil {
 			return outcome{}, err
@@ -69,7 +57,7 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, wire.Compose([]wire.Member{str("deliveryId", d.ID), {Name: "message", Value: d.Message}})...)
+		list = append(list, wire.Compose([]wire.Member{str("deliveryId", d.ID), {Name: "message", Value: withID(d.Message, d.ID)}})...)
 	}
 	return done(str("time", inbox.FormatTime(b.now())), wire.Member{Name: "pending", Value: append(list, ']')})
 }
@@ -99,25 +87,36 @@ func (q *request) acks() ([]string, error) {
 // confirm takes an answer of the caller's to something of ours: it has it.
 func (b *Binding) confirm(ctx context.Context, q *request) error {
 	if id, ok := wire.String(q.id); ok && q.who.principal != "" {
-		q.noID = true
-		return b.acknowledge(ctx, q.who.principal, []string{id})
+		return b.acknowledge(ctx, q.who, []string{id})
 	}
-	q.noID = true // nobody answers an answer
 	return nil
 }
 
-// mine returns the agents that a caller collects for: a process for itself, a principal for all of its agents but those
-// that are processes and collect for themselves.
+// mine returns the agents that a caller collects for: a process for itself and those below it, a principal for all others,
+// see crew.Collector.
 func (b *Binding) mine(ctx context.Context, w Who) ([]crew.Agent, error) {
 	all, err := b.Crew.Statuses(ctx, w.principal)
 	if err != nil {
 		return nil, err
 	}
 	agents := agentsOf(all)
-	scope := b.scope(w, agents)
-	return slices.DeleteFunc(agents, func(a crew.Agent) bool {
-		return !slices.Contains(scope, a.ID) || (a.ID != w.self && a.Process && a.State == crew.Running)
-	}), nil
+	find := finder(agents)
+	var mine []crew.Agent
+	for _, a := range agents {
+		if crew.Collector(find, a) == w.self {
+			mine = append(mine, a)
+		}
+	}
+	return mine, nil
+}
+
+// finder finds agents among all of a principal's.
+func finder(all []crew.Agent) func(id string) (crew.Agent, bool) {
+	byID := make(map[string]crew.Agent, len(all))
+	for _, a := range all {
+		byID[a.ID] = a
+	}
+	return func(id string) (crew.Agent, bool) { a, ok := byID[id]; return a, ok }
 }
 
 // scope is the ids of the agents that a caller may speak for.
@@ -161,15 +160,24 @@ func (b *Binding) handed(ctx context.Context, principal string, list []crew.Deli
 	})
 }
 
-// acknowledge takes out of the queue what its principal has. Ids of nothing have no effect.
-func (b *Binding) acknowledge(ctx context.Context, principal string, acks []string) error {
+// acknowledge takes out of the queue what a caller has. Ids of nothing, and of what is for none of its agents, have no
+// effect.
+func (b *Binding) acknowledge(ctx context.Context, w Who, acks []string) error {
 	if len(acks) == 0 {
 		return nil
 	}
 	directives := map[string][]string{} // keys by peer
 	err := b.do(ctx, func(t *turn) error {
 		clear(directives)
-		had, err := t.Dequeue(principal, acks)
+		var only []string // a principal has all its agents
+		if w.process {
+			all, err := t.CrewOf(w.principal)
+			if err != nil {
+				return err
+			}
+			only = t.b.scope(w, all)
+		}
+		had, err := t.Dequeue(w.principal, only, acks)
 		if err != nil {
 			return err
 		}
@@ -227,8 +235,7 @@ func (t *turn) direct(a crew.Agent, entries []mailbox.Entry) error {
 		n := note("message.send", str("from", e.From), str("to", a.ID), str("type", kind),
 			wire.Member{Name: "payload", Value: wire.Compose(pick(e.Body, "title", "body", "priority", "tags", "context", "expires_at", "sensitive"))},
 			str("correlationId", e.Key))
-		if err := t.Queue(crew.Delivery{ID: e.Key, Principal: a.Principal, Agent: a.ID, Sender: crew.Person, Method: "message.send", Directive: e.Key,
-			At: t.now, Message: withID(n, e.Key)}); err != nil {
+		if err := t.Queue(n, crew.Delivery{ID: e.Key, Principal: a.Principal, Agent: a.ID, Sender: crew.Person, Method: "message.send", Directive: e.Key, At: t.now}); err != nil {
 			return err
 		}
 	}
@@ -275,7 +282,12 @@ func (b *Binding) fetch(ctx context.Context) {
 			b.Log.Error("mail of an agent", "agent", peer, "err", err)
 			continue
 		}
-		if b.links.reach(a) {
+		all, err := b.Crew.Statuses(ctx, a.Principal)
+		if err != nil {
+			b.Log.Error("mail of an agent", "agent", peer, "err", err)
+			continue
+		}
+		if b.links.open(a.Principal, crew.Collector(finder(agentsOf(all)), a)) {
 			b.collect(ctx, []crew.Agent{a})
 		}
 	}

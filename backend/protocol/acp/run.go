@@ -9,6 +9,7 @@ import (
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/settings"
+	"deskbell/backend/wire"
 )
 
 // Run sends on what the person decides, fetches what they write to agents, and forgets what is old, until ctx ends; then
@@ -16,6 +17,7 @@ import (
 func (b *Binding) Run(ctx context.Context) error {
 	defer b.procs.close()
 	b.leaveProcesses(ctx)
+	b.forget(ctx)
 	purge := time.NewTicker(time.Hour)
 	defer purge.Stop()
 	changes := b.Inbox.Feed(ctx)
@@ -32,13 +34,56 @@ func (b *Binding) Run(ctx context.Context) error {
 		case <-b.mail.came:
 			b.fetch(ctx)
 		case <-purge.C:
-			if err := b.Crew.Purge(ctx, b.now().Add(-b.Settings.Get().Retention())); err != nil && ctx.Err() == nil {
-				b.Log.Error("purge of what agents handed each other", "err", err)
-			}
+			b.forget(ctx)
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// forget lets go what is older than it is kept. What nobody collected bounces.
+func (b *Binding) forget(ctx context.Context) {
+	const atOnce = 200
+	before := b.now().Add(-b.Settings.Get().Retention())
+	var err error
+	for more := true; more && err == nil; {
+		err = b.do(ctx, func(t *turn) error {
+			old, err := t.DequeueOld(before, atOnce)
+			more = len(old) == atOnce
+			for _, d := range old {
+				if err == nil {
+					err = t.giveUp(d)
+				}
+			}
+			return err
+		})
+	}
+	if err == nil {
+		err = b.Crew.Purge(ctx, before)
+	}
+	if err != nil && ctx.Err() == nil {
+		b.Log.Error("what agents handed each other could not be forgotten", "err", err)
+	}
+}
+
+// giveUp lets go of a delivery that nobody collected: the work that it asked for will not be done.
+func (t *turn) giveUp(d crew.Delivery) error {
+	if err := t.move(d, inbox.Bounced); err != nil {
+		return err
+	}
+	kind, asks := map[string]crew.Kind{"task.submit": crew.Task, "tool.invoke": crew.Tool}[d.Method]
+	if !asks {
+		return nil
+	}
+	params, _ := wire.Get(d.Message, "params")
+	w, err := t.WorkFor(kind, d.Agent, member(params, "correlationId"))
+	if errors.Is(err, crew.ErrNoWork) || (err == nil && !w.Open) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return t.fail(w, "the agent did not collect it")
 }
 
 func (b *Binding) leaveProcesses(ctx context.Context) {
@@ -56,17 +101,16 @@ func (b *Binding) leaveProcesses(ctx context.Context) {
 
 // settle sends on what was decided and is not on its way yet.
 func (b *Binding) settle(ctx context.Context) {
-	for ctx.Err() == nil {
-		decided, err := b.Crew.Decided(ctx)
+	for after := int64(0); ctx.Err() == nil; {
+		decided, err := b.Crew.Decided(ctx, after)
 		for _, w := range decided {
-			if err = b.finish(ctx, w); err != nil {
-				break
-			}
+			after = w.N // what cannot be sent on holds up nothing else
+			err = errors.Join(err, b.finish(ctx, w))
 		}
 		if err != nil && ctx.Err() == nil {
 			b.Log.Error("what the person decided is not on its way yet", "protocol", Name, "err", err)
 		}
-		if err != nil || len(decided) == 0 {
+		if len(decided) == 0 {
 			return
 		}
 	}
@@ -96,8 +140,11 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 			return t.forward(w, w.Item, member(it.Response, "method"), it.Response)
 		}
 		to, err := t.CrewAgent(w.Addressee)
+		if errors.Is(err, crew.ErrUnknownAgent) { // it ended, and is forgotten
+			return t.fail(w, stoppedText(""))
+		}
 		if err == nil && to.State != crew.Running {
-			return t.fail(w, to.Reason)
+			return t.fail(w, stoppedText(to.Reason))
 		}
 		if err != nil {
 			return err
@@ -105,7 +152,8 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 		if err := t.OpenGate(w.N); err != nil {
 			return err
 		}
-		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, it.Response)
+		params, _ := wire.Get(it.Original, "params")
+		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, invoke(params, w.Name, w.Submitter))
 		return err
 	})
 }

@@ -16,26 +16,29 @@ import (
 const maxID = 500
 
 // correlation is the one that a request names; one is made where it names none.
-func (q *request) correlation() (id string, given bool, err error) {
-	id = q.text("correlationId")
+type correlation struct {
+	id    string
+	given bool
+}
+
+func (q *request) correlation() (correlation, error) {
+	id := q.text("correlationId")
 	if len(id) > maxID {
-		return "", false, faultf(invalidParams, "correlationId is longer than %d bytes", maxID).at("/params/correlationId")
+		return correlation{}, faultf(invalidParams, "correlationId is longer than %d bytes", maxID).at("/params/correlationId")
 	}
 	if id == "" {
-		return "cor_" + inbox.RandomName(), false, nil
+		return correlation{id: newCorrelation()}, nil
 	}
-	return id, true, nil
+	return correlation{id, true}, nil
 }
+
+func newCorrelation() string { return "cor_" + inbox.RandomName() }
 
 // submitTask answers task.submit: work for another agent, or for the person.
 func (b *Binding) submitTask(ctx context.Context, q *request) (outcome, error) {
-	correlation, given, err := q.correlation()
+	c, err := q.correlation()
 	if err != nil {
 		return outcome{}, err
-	}
-	key := correlation
-	if !given {
-		key = ""
 	}
 	var result []byte
 	err = b.do(ctx, func(t *turn) error {
@@ -43,9 +46,9 @@ func (b *Binding) submitTask(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
-			status, item, err := t.submitTask(q, from, correlation)
-			return []wire.Member{str("correlationId", correlation), str("status", status), str("messageId", item)}, err
+		result, err = t.once(q, from.ID, c, func() ([]wire.Member, error) {
+			status, item, err := t.submitTask(q, from, c.id)
+			return []wire.Member{str("correlationId", c.id), str("status", status), str("messageId", item)}, err
 		})
 		return err
 	})
@@ -66,9 +69,12 @@ func sent(live bool) string {
 }
 
 func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (status, item string, err error) {
+	if err := t.mayAsk(from); err != nil {
+		return "", "", err
+	}
 	w := crew.Work{Kind: crew.Task, Correlation: correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, At: t.now}
 	if t.b.person(q.text("agentId")) {
-		if w, err = t.askPerson(q, from, w, q.taskForPerson()); err != nil {
+		if w, err = t.askPerson(q, from, w, q.taskForPerson); err != nil {
 			return "", "", err
 		}
 		return delivered, w.Item, nil
@@ -77,9 +83,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	if err != nil {
 		return "", "", err
 	}
-	if open, err := t.WorkFor(crew.Task, to.ID, correlation); err == nil && open.Open {
-		return "", "", faultf(conflict, "this agent has an open task of that correlation").at("/params/correlationId")
-	} else if err != nil && !errors.Is(err, crew.ErrNoWork) {
+	if w, err = t.named(w, to); err != nil {
 		return "", "", err
 	}
 	it := t.between(q, from, to, correlation)
@@ -90,13 +94,27 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
-	w.Addressee, w.Item = to.ID, it.ID
+	w.Item = it.ID
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	params := append(pick(q.params, "agentId", "prompt", "context"), str("correlationId", correlation), str("from", from.ID))
+	params := append(pick(q.params, "agentId", "prompt", "context"), str("correlationId", w.Name), str("from", from.ID))
 	live, err := t.queue(to, from.ID, "task.submit", it.ID, note("task.submit", params...))
 	return sent(live), it.ID, err
+}
+
+// named is work that is for an agent: under the correlation that its submitter gave it, or, where the agent has had work of
+// that one before, under a new one. So what it says of one piece of work is never taken for what it says of another.
+func (t *turn) named(w crew.Work, to crew.Agent) (crew.Work, error) {
+	w.Addressee, w.Name = to.ID, w.Correlation
+	_, err := t.WorkFor(w.Kind, w.Addressee, w.Name)
+	switch {
+	case err == nil:
+		w.Name = newCorrelation()
+	case !errors.Is(err, crew.ErrNoWork):
+		return w, err
+	}
+	return w, nil
 }
 
 // between is an item about what one agent says to another: it is there to be read.
@@ -124,8 +142,16 @@ func (t *turn) task(q *request) (crew.Work, error) {
 	return w, err
 }
 
-// maxChunk bounds what is kept of one word about progress, in bytes. All of it is forwarded.
-const maxChunk = 2000
+// said is what an agent says of work, as its submitter gets it: under the submitter's correlation.
+func said(q *request, w crew.Work, names ...string) []wire.Member {
+	return append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, pick(q.params, names...)...)
+}
+
+// The bounds of what is kept of progress. All of it is forwarded, and the newest shown.
+const (
+	maxChunk    = 2000 // bytes of one word of it
+	maxProgress = 100  // lines in the history of a task
+)
 
 // taskProgress answers task.progress: it stands in the task's timeline, moves its bar, and goes on to the submitter.
 func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error) {
@@ -134,10 +160,10 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err != nil {
 			return err
 		}
-		if err := t.progress(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
+		if err := t.progressed(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
 			return err
 		}
-		return t.forward(w, "", "task.progress", note("task.progress", pick(q.params, "agentId", "correlationId", "chunk", "progress")...))
+		return t.forward(w, "", progress, note(progress, said(q, w, "chunk", "progress")...))
 	})
 	if err != nil {
 		return outcome{}, err
@@ -145,8 +171,8 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 	return done(truth("accepted", true))
 }
 
-// progress writes down how far a task is. part nil: as far as it was.
-func (t *turn) progress(w crew.Work, part []byte, chunk string) error {
+// progressed writes down how far a task is. part nil: as far as it was.
+func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 	it, err := t.Item(w.Item)
 	if errors.Is(err, inbox.ErrNotFound) || (err == nil && it.Terminal()) {
 		return nil
@@ -154,9 +180,9 @@ func (t *turn) progress(w crew.Work, part []byte, chunk string) error {
 	if err != nil {
 		return err
 	}
-	before, now := it, inbox.Progress{Note: chunk, At: t.now}
-	if before.Progress != nil {
-		now.Part = before.Progress.Part
+	before, now := it, inbox.Progress{Note: chunk, At: t.now, Lines: 1}
+	if p := before.Progress; p != nil {
+		now.Part, now.Lines = p.Part, p.Lines+1
 	}
 	says := oneLine(chunk)
 	if part != nil {
@@ -164,16 +190,21 @@ func (t *turn) progress(w crew.Work, part []byte, chunk string) error {
 		if err != nil {
 			return err
 		}
-		switch n := v.(type) {
-		case float64:
-			now.Part = n
-		case int64:
-			now.Part = float64(n)
+		n, ok := v.(float64)
+		if whole, is := v.(int64); is {
+			n, ok = float64(whole), true
 		}
-		says = strings.TrimSuffix(fmt.Sprintf("%.0f %%: %s", now.Part*100, says), ": ")
+		if ok {
+			now.Part = &n
+			says = strings.TrimSuffix(fmt.Sprintf("%.0f %%: %s", n*100, says), ": ")
+		}
 	}
 	it.Progress, it.ChangedAt = &now, t.now
-	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: "agent:" + it.Content.ToAgent, Action: "progress", Note: says}}, nil)
+	ch := inbox.Change{Item: it}
+	if now.Lines <= maxProgress {
+		ch.Entry = inbox.Entry{At: t.now, Actor: "agent:" + it.Content.ToAgent, Action: "progress", Note: says}
+	}
+	return t.put(before, ch, nil)
 }
 
 // taskResult answers task.result: the task ends, and its submitter has the output. The first result wins.
@@ -183,7 +214,7 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		n := note("task.result", pick(q.params, "agentId", "correlationId", "output", "metrics")...)
+		n := note("task.result", said(q, w, "output", "metrics")...)
 		if err := t.CloseWork(w.N); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
@@ -12,7 +13,7 @@ import (
 	"deskbell/backend/wire"
 )
 
-// gated is the status of a call that the person must let through first; refusedByRule is that of one that a rule did not.
+// gated is the status of a call that the person must let through first; denied is that of one that a rule did not let through.
 const (
 	gated  = "gated"
 	denied = "denied"
@@ -20,18 +21,14 @@ const (
 
 // invokeTool answers tool.invoke: another agent, or the person, is to use a tool.
 func (b *Binding) invokeTool(ctx context.Context, q *request) (outcome, error) {
-	correlation, given, err := q.correlation()
+	c, err := q.correlation()
 	if err != nil {
 		return outcome{}, err
 	}
 	if tool := q.text("tool"); tool == "" || len(tool) > maxID {
 		return outcome{}, faultf(invalidParams, "tool must have 1 to %d bytes", maxID).at("/params/tool")
 	}
-	key := correlation
-	if !given {
-		key = ""
-	}
-	ask := invocation{q: q, correlation: correlation}
+	ask := invocation{q: q, correlation: c.id}
 	if err := b.judge(ctx, &ask); err != nil {
 		return outcome{}, err
 	}
@@ -41,9 +38,9 @@ func (b *Binding) invokeTool(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		result, err = t.once(q, from.ID, key, func() ([]wire.Member, error) {
+		result, err = t.once(q, from.ID, c, func() ([]wire.Member, error) {
 			status, item, err := t.invokeTool(&ask, from)
-			m := []wire.Member{str("status", status), str("correlationId", correlation)}
+			m := []wire.Member{str("status", status), str("correlationId", c.id)}
 			if item != "" {
 				m = append(m, str("messageId", item))
 			}
@@ -84,18 +81,23 @@ func (b *Binding) judge(ctx context.Context, ask *invocation) error {
 	return nil
 }
 
-// gateHolds says whether the person is asked about a tool that no rule says anything of.
+// gateHolds says whether the person is asked about a tool that no rule says anything of. Its name is the caller's to write, so
+// how it is written decides nothing.
 func gateHolds(g settings.Gate, tool string) bool {
+	plain := func(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 	return slices.ContainsFunc(g, func(pattern string) bool {
-		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.Fits(pattern, tool))
+		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.Fits(plain(pattern), plain(tool)))
 	})
 }
 
 func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string, err error) {
 	q := ask.q
+	if err := t.mayAsk(from); err != nil {
+		return "", "", err
+	}
 	w := crew.Work{Kind: crew.Tool, Correlation: ask.correlation, Principal: from.Principal, Submitter: from.ID, Addressee: crew.Person, Tool: q.text("tool"), At: t.now}
 	if t.b.person(q.text("agentId")) {
-		if w, err = t.askPerson(q, from, w, q.toolForPerson()); err != nil {
+		if w, err = t.askPerson(q, from, w, q.toolForPerson); err != nil {
 			return "", "", err
 		}
 		return delivered, w.Item, nil
@@ -104,7 +106,9 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 	if err != nil {
 		return "", "", err
 	}
-	w.Addressee = to.ID
+	if w, err = t.named(w, to); err != nil {
+		return "", "", err
+	}
 	if ask.asks {
 		return t.askLeave(ask, from, to, w)
 	}
@@ -135,7 +139,7 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	live, err := t.queue(to, from.ID, "tool.invoke", it.ID, invoke(q.params, ask.correlation, from.ID))
+	live, err := t.queue(to, from.ID, "tool.invoke", it.ID, invoke(q.params, w.Name, from.ID))
 	return sent(live), it.ID, err
 }
 
@@ -176,13 +180,30 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 		if err := t.CloseWork(w.N); err != nil {
 			return err
 		}
-		m := append(pick(q.params, "agentId", "tool", "output", "error"), str("correlationId", w.Correlation))
-		return t.forward(w, "", "tool.result", note("tool.result", m...))
+		return t.forward(w, "", "tool.result", note("tool.result", outputOf(q, w)...))
 	})
 	if err != nil {
 		return outcome{}, err
 	}
 	return done(truth("accepted", true))
+}
+
+// outputOf is the result of a tool as its invoker gets it: under the invoker's correlation, wherever it is named.
+func outputOf(q *request, w crew.Work) []wire.Member {
+	m := pick(q.params, "agentId", "tool", "output", "error")
+	for i := range m {
+		if m[i].Name != "output" || member(m[i].Value, "_correlationId") == "" {
+			continue
+		}
+		output, _ := wire.Members(m[i].Value) // it has a member
+		for j := range output {
+			if output[j].Name == "_correlationId" {
+				output[j].Value = wire.Quote(w.Correlation)
+			}
+		}
+		m[i].Value = wire.Compose(output)
+	}
+	return append(m, str("correlationId", w.Correlation))
 }
 
 // keep stores a judgement. One that was stored before stays.

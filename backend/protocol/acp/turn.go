@@ -18,7 +18,8 @@ type turn struct {
 	b       *Binding
 	now     time.Time
 	changes []inbox.Change
-	rung    map[string]bool // principals for whom something was queued
+	rung    map[string]bool       // principals for whom something was queued
+	agents  map[string]crew.Agent // that were looked up to see who collects for whom
 	due     bool
 	fleet   bool
 	after   []func(ctx context.Context) // what else follows the commit
@@ -31,7 +32,7 @@ func (b *Binding) do(ctx context.Context, fn func(t *turn) error) error {
 	}
 	var t *turn
 	err := b.Crew.Do(ctx, func(tx crew.Tx) error {
-		t = &turn{Tx: tx, b: b, now: b.now(), rung: map[string]bool{}}
+		t = &turn{Tx: tx, b: b, now: b.now(), rung: map[string]bool{}, agents: map[string]crew.Agent{}}
 		return fn(t)
 	})
 	if err != nil {
@@ -55,19 +56,72 @@ func (b *Binding) do(ctx context.Context, fn func(t *turn) error) error {
 	return nil
 }
 
+// The bounds of what waits for one agent. What answers it, and what the operator writes to it, comes also beyond them; it
+// asks for nothing more then.
+const (
+	maxQueued      = 1000     // deliveries
+	maxQueuedBytes = 16 << 20 // bytes of them
+)
+
+// full says whether too much waits for an agent.
+func full(a crew.Agent) bool { return a.Queued >= maxQueued || a.QueuedBytes >= maxQueuedBytes }
+
+func tooMuch(what string) error { return &inbox.LimitError{What: what, RetryAfter: time.Minute} }
+
 // queue puts a note on its way to an agent and says whether it goes out at once.
 func (t *turn) queue(to crew.Agent, sender, method, item string, note []byte) (live bool, err error) {
-	id := "dlv_" + inbox.RandomName()
+	return t.reach(to), t.Queue(note, t.delivery(to, sender, method, item))
+}
+
+func (t *turn) delivery(to crew.Agent, sender, method, item string) crew.Delivery {
 	t.rung[to.Principal] = true
-	return t.b.links.reach(to), t.Queue(crew.Delivery{
-		ID: id, Principal: to.Principal, Agent: to.ID, Sender: sender, Method: method, Item: item, At: t.now, Message: withID(note, id)})
+	return crew.Delivery{ID: "dlv_" + inbox.RandomName(), Principal: to.Principal, Agent: to.ID, Sender: sender, Method: method, Item: item, At: t.now}
+}
+
+// queueAll puts one note on its way to several agents of whom any may be left out: those for whom too much waits are. It
+// says for how many it goes out at once, and for how many it waits. It counts against the sender as its size times theirs.
+func (t *turn) queueAll(from crew.Agent, to []crew.Agent, method string, note []byte) (live, waiting int, err error) {
+	var list []crew.Delivery
+	for _, a := range to {
+		if full(a) {
+			continue
+		}
+		list = append(list, t.delivery(a, from.ID, method, ""))
+		if t.reach(a) {
+			live++
+		} else {
+			waiting++
+		}
+	}
+	if err := t.b.charge(from.Principal, len(list)*len(note)/inbox.RoomBytes); err != nil {
+		return 0, 0, err
+	}
+	return live, waiting, t.Queue(note, list...)
+}
+
+// reach says whether a socket is open on which what is for an agent goes out at once.
+func (t *turn) reach(a crew.Agent) bool {
+	return t.b.links.open(a.Principal, crew.Collector(t.known, a))
+}
+
+// known looks an agent up, once.
+func (t *turn) known(id string) (crew.Agent, bool) {
+	a, ok := t.agents[id]
+	if ok || id == "" {
+		return a, ok
+	}
+	a, err := t.CrewAgent(id)
+	if err == nil {
+		t.agents[id] = a
+	}
+	return a, err == nil
 }
 
 // forward puts something about work on its way to who submitted it. One that is gone is not told. item is what it answers;
-// empty: nothing, it only tells.
+// empty: nothing, it only tells. Word of progress is left out where too much waits already: what comes after it says more.
 func (t *turn) forward(w crew.Work, item, method string, note []byte) error {
 	to, err := t.CrewAgent(w.Submitter)
-	if errors.Is(err, crew.ErrUnknownAgent) {
+	if errors.Is(err, crew.ErrUnknownAgent) || (err == nil && method == progress && full(to)) {
 		return nil
 	}
 	if err == nil {
@@ -130,8 +184,8 @@ func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byt
 
 // once does a request that names a correlation, or returns the answer that it had the first time. It is known by who
 // spoke: a principal's agents talk to each other under one correlation.
-func (t *turn) once(q *request, from, correlation string, fn func() ([]wire.Member, error)) ([]byte, error) {
-	if correlation == "" {
+func (t *turn) once(q *request, from string, c correlation, fn func() ([]wire.Member, error)) ([]byte, error) {
+	if !c.given {
 		m, err := fn()
 		return wire.Compose(m), err
 	}
@@ -140,7 +194,7 @@ func (t *turn) once(q *request, from, correlation string, fn func() ([]wire.Memb
 		return nil, faultf(invalidParams, "the params cannot be compared: %s", err).at("/params")
 	}
 	digest := sha256.Sum256(canonical)
-	key := from + "\x00" + correlation
+	key := from + "\x00" + c.id
 	switch first, err := t.Answered(q.who.principal, q.method, key); {
 	case err == nil && string(first.Digest) == string(digest[:]):
 		return first.Result, nil

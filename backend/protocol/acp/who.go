@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 
 	"deskbell/backend/crew"
@@ -33,6 +34,9 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 		}
 		b.Fleet.Seen(a.Peer)
 		return Who{principal: a.Principal, self: a.ID, process: true}, nil
+	}
+	if fleet.IsPerson(c.Agent.ID) { // enrolled before such ids were kept for the person
+		return Who{}, protocol.Errorf(http.StatusForbidden, "forbidden", "an agent of this id would pass for the person")
 	}
 	who := Who{principal: c.Agent.ID, self: c.Agent.ID}
 	peer := fleet.PeerID(Name, who.self)
@@ -94,6 +98,32 @@ func (t *turn) own(w Who, id, pointer string) (crew.Agent, error) {
 	return a, nil
 }
 
+// ownByID returns the agent of the caller's that a request is about. Errors: a fault, which tells one that is not there, or
+// takes nothing of the caller, from one that is somebody else's.
+func (t *turn) ownByID(w Who, id string) (crew.Agent, error) {
+	const pointer = "/params/agentId"
+	unknown := faultf(agentNotFound, "there is no such agent").at(pointer)
+	a, err := t.CrewAgent(id)
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		return a, unknown
+	}
+	if err != nil {
+		return a, err
+	}
+	if !w.operator && a.Principal != w.principal {
+		self, err := t.CrewAgent(w.self)
+		if err != nil {
+			return a, err
+		}
+		if takes, err := t.takes(a, self); err != nil {
+			return a, err
+		} else if !takes {
+			return a, unknown
+		}
+	}
+	return t.own(w, id, pointer)
+}
+
 // allowed says whether the operator lets an agent, and the principal above it, go on.
 func (t *turn) allowed(a crew.Agent, pointer string) error {
 	for _, peer := range []string{a.Peer, fleet.PeerID(Name, a.Principal), a.Principal} {
@@ -123,14 +153,33 @@ func (t *turn) addressee(from crew.Agent, id, pointer string) (crew.Agent, error
 	if errors.Is(err, crew.ErrUnknownAgent) || (err == nil && a.State != crew.Running) {
 		return a, unknown
 	}
-	if err != nil || a.Principal == from.Principal {
+	if err != nil {
 		return a, err
 	}
-	takes, err := t.takes(a, from)
-	if err == nil && !takes {
-		err = unknown
+	if a.Principal != from.Principal {
+		if takes, err := t.takes(a, from); err != nil {
+			return a, err
+		} else if !takes {
+			return a, unknown
+		}
+	}
+	if full(a) {
+		err = tooMuch("too much waits for this agent")
 	}
 	return a, err
+}
+
+// mayAsk says whether an agent may ask for another answer: not while it leaves too much uncollected, or too much of what it
+// asked for is open.
+func (t *turn) mayAsk(from crew.Agent) error {
+	if full(from) {
+		return tooMuch("too much waits for the agent that asks: it must collect it first")
+	}
+	open, err := t.CountOpenBy(from.ID)
+	if err == nil && open >= t.b.depth() {
+		err = tooMuch("too much that this agent asked for is open")
+	}
+	return err
 }
 
 // takes says whether an agent of another principal takes messages of from: neither of the two that answer for it is

@@ -39,15 +39,15 @@ export interface Row {
   progress?: Progress;
 }
 
-/** How far work is, as whoever does it last told: 0 to 1. */
-export interface Progress { part: number; note?: Text; at: number }
+/** How far work is, as whoever does it last told: 0 to 1, where it was said. */
+export interface Progress { part?: number; note?: Text; at: number }
 
 /** An agent that a principal runs over ACP; agents are named as the fleet knows them. */
 export interface CrewView {
   id: string; principal: string; role: Text; parent?: string; state: 'running' | 'stopped'; process: boolean; ended_at?: number; reason?: Text;
   queued: number; open_tasks: number;
   children: { agent_id: string; role: Text; state: 'running' | 'stopped' }[];
-  shared: { key: Text; value: unknown; scope: 'session' | 'persistent'; version: number; at: number }[];
+  shared: { key: Text; value?: unknown; size: number; scope: 'session' | 'persistent'; version: number; at: number }[];
 }
 
 export interface Option { value: string; label: Text; description?: Text }

@@ -20,6 +20,16 @@ test('the progress of a task between agents is a bar in its row and in its pane,
   await until('no bar', () => bar.count(), (n) => n === 0);
 });
 
+test('a task whose progress is told in words alone has them, and no bar', among, async ({ page, p, given: g }) => {
+  const task = (await g.boss.call('task.submit', { agentId: g.worker, prompt: 'Look around', correlationId: 'c-2' })).messageId;
+  await g.hand.call('task.progress', { agentId: g.worker, correlationId: 'c-2', chunk: 'began to look' });
+  await page.keys('g', 'b');
+  await page.row(task).waitFor();
+  await page.open(task);
+  await page.says('[data-decision]', /began to look/);
+  assert.equal(await p.locator(`.row[data-id="${task}"] progress, [data-decision] progress`).count(), 0);
+});
+
 test('a question of an agent of ACP is answered like any other, and the answer goes back in its words', among, async ({ page, p, given: g }) => {
   await page.keys('g', 'n');
   await page.open(g.query);
@@ -40,11 +50,13 @@ test('a use of a tool between agents that waits for leave is a call like any oth
 });
 
 test('an agent of ACP shows its role, its children, what it shares, and ends when it is stopped', among, async ({ hub, page, p, given: g }) => {
+  await g.hand.call('context.share', { fromAgent: g.worker, key: 'large', value: 'x'.repeat(20_000) });
   await page.keys('g', 'f');
   await p.click(`.head:has-text("acp/${g.worker}")`);
   await page.says('main', /Code reviewer/);
   await page.says('main', /version 1, for good/);
   await page.says('main', /tabs/);
+  await page.says('main', /20,002 bytes are not shown/);
   await p.click('text=acp/linter-');
   await page.says('main', /Parent/);
   await p.click(`dd button:has-text("acp/${g.worker}")`);
