@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"deskbell/backend/config"
 	"deskbell/backend/desk"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
@@ -30,6 +31,18 @@ func (h *Hub) policy(ctx context.Context, agent string) (inbox.Policy, error) {
 		return inbox.Policy{}, nil
 	}
 	return a.Policy.Inbox(), err
+}
+
+// command is the words that begin any command to a hub of that configuration in a terminal.
+func command(cfg config.Config) []string {
+	words := []string{"deskbell"}
+	if self, err := os.Executable(); err == nil {
+		words[0] = self
+	}
+	if cfg.DataGiven {
+		words = append(words, "--data", cfg.Data)
+	}
+	return words
 }
 
 // agentChanged follows a change of an agent: who its messages are for, and what the page shows.

@@ -139,7 +139,8 @@ func (a *app) wiring(ctx context.Context, f acsFlags) (wiring, error) {
 	if err != nil {
 		return wiring{}, err
 	}
-	if f.adapter == "" {
+	sketch := f.adapter == "" && !f.write // nothing is written: the place of the adapter may be filled in
+	if f.adapter == "" && !sketch {
 		return wiring{}, usagef("say where the adapter is: --adapter PATH, of acs_adapter.py in adapters/claude-code of the public repository GenAI-Security-Project/agent-control-standard")
 	}
 	w := wiring{key: acsKeyFile(cfg), audit: filepath.Join(cfg.Data, "acs", "adapter-audit.log"), adapter: f.adapter}
@@ -150,6 +151,12 @@ func (a *app) wiring(ctx context.Context, f acsFlags) (wiring, error) {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return wiring{}, err
 		}
+	}
+	if sketch {
+		w.adapter = "/PATH/TO/agent-control-standard/adapters/claude-code/acs_adapter.py"
+		a.say("the adapter is in a public repository: git clone https://github.com/GenAI-Security-Project/agent-control-standard")
+		a.say("give its place, which stands for /PATH/TO below, by --adapter PATH")
+		return w, nil
 	}
 	if info, err := os.Stat(w.adapter); err != nil || info.IsDir() {
 		return wiring{}, usagef("--adapter: there is no file %s", w.adapter)

@@ -30,6 +30,7 @@ const FileName = "config.toml"
 type Config struct {
 	Addr         string   // host:port to listen on; port 0 lets the kernel pick
 	Data         string   // the data folder, absolute
+	DataGiven    bool     // somebody named that folder: no command finds it by itself
 	Dev          bool     // developer mode
 	TLSCert      string   // both or neither
 	TLSKey       string   //
@@ -68,7 +69,7 @@ func Load(flags Flags, getenv func(string) string) (Config, error) {
 }
 
 func load(flags Flags, getenv func(string) string, goos string) (Config, error) {
-	data, err := dataDir(flags, getenv, goos)
+	data, given, err := dataDir(flags, getenv, goos)
 	if err != nil {
 		return Config{}, err
 	}
@@ -78,7 +79,7 @@ func load(flags Flags, getenv func(string) string, goos string) (Config, error) 
 		return Config{}, err
 	}
 
-	cfg := Config{Data: data, Open: flags.Open}
+	cfg := Config{Data: data, DataGiven: given, Open: flags.Open}
 	var addrFrom, certFrom, keyFrom source
 	cfg.Addr, addrFrom = first(
 		value{flags.Addr, "flag --addr"},
@@ -156,21 +157,21 @@ func readFile(path string) (file, toml.MetaData, error) {
 	return f, set, nil
 }
 
-// dataDir is the folder that holds everything the hub keeps.
-func dataDir(flags Flags, getenv func(string) string, goos string) (string, error) {
+// dataDir is the folder that holds everything the hub keeps, and whether somebody named it.
+func dataDir(flags Flags, getenv func(string) string, goos string) (dir string, given bool, err error) {
 	dir, from := first(value{flags.Data, "flag --data"}, value{getenv("DESKBELL_DATA"), "DESKBELL_DATA"})
 	if dir == "" {
 		base, err := userData(getenv, goos)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
-		return filepath.Join(base, "deskbell"), nil
+		return filepath.Join(base, "deskbell"), false, nil
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", from, err)
+		return "", false, fmt.Errorf("%s: %w", from, err)
 	}
-	return abs, nil
+	return abs, true, nil
 }
 
 func userData(getenv func(string) string, goos string) (string, error) {

@@ -86,6 +86,8 @@ type Config struct {
 	Version string
 	Dev     bool
 	DataDir string
+	// Command is the words that begin any command to this hub in a terminal.
+	Command []string
 	// Notifications says whether the desktop can be told, and if not, why.
 	Notifications func() (available bool, reason string)
 	Now           func() time.Time
@@ -224,7 +226,7 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 			"unread_notices": counts.UnreadNotices, "failed": failed, "agents_attention": len(pairings) + len(hosts), "guardian": calls,
 		},
 		"operator":      v.Operator().String(),
-		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "relaxations": relaxations},
+		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "command": d.Command, "relaxations": relaxations},
 		"notifications": map[string]any{"available": available, "reason": reason},
 		"agents":        enrolled,
 		"answered_ever": counts.Done > 0,

@@ -3,6 +3,9 @@ import { humanActor } from './format';
 
 export interface CurlFor { url: string; agent: string; token: string; operator: string; key: string; at: string }
 
+/** A command line for a POSIX shell: words that need no quotes have none. */
+export const commandLine = (words: readonly string[]): string => words.map((w) => (/^[\w./:@%+,=-]+$/.test(w) ? w : quoted(w))).join(' ');
+
 /** Quotes a text for a POSIX shell. */
 const quoted = (s: string): string => `'${s.replaceAll("'", `'\\''`)}'`;
 

@@ -159,7 +159,7 @@ export interface Counts { needs: number; waiting: number; notices: number; done:
 
 export interface DeskState {
   rev: number; counts: Counts; operator: string;
-  hub: { url: string; version: string; dev: boolean; data: string; relaxations: string[] };
+  hub: { url: string; version: string; dev: boolean; data: string; command: string[]; relaxations: string[] };
   notifications: { available: boolean; reason?: string };
   agents: number; answered_ever: boolean;
 }

@@ -1,6 +1,6 @@
 // A hub of the test's own: the built headless program on a free port with a fresh data folder, and the agents that talk to it.
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createServer } from 'node:http';
@@ -41,14 +41,6 @@ export class Hub {
       void this.gone.then((how) => failed(new Error(`the hub ended with ${how} before it was ready: ${this.log}`)));
       setTimeout(() => failed(new Error('the hub was not ready within 30 s')), 30_000).unref();
     });
-  }
-
-  /** A folder in which the program is called as a person calls it. */
-  bin() {
-    const folder = join(this.data, 'bin');
-    mkdirSync(folder);
-    symlinkSync(program, join(folder, 'deskbell'));
-    return folder;
   }
 
   async down(signal = 'SIGTERM') {
