@@ -2,14 +2,18 @@ package backend
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
+	"deskbell/store"
 )
 
 // guard opens a session and gives it some steps, the first of which a rule answered.
@@ -213,3 +217,24 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 }
 
 type stepOnPage struct{ What, Verdict, Judge string }
+
+// A chain that somebody broke while the hub was down is found without anybody looking, and the doctor hears of it.
+func TestABrokenChainIsToldToTheDoctor(t *testing.T) {
+	h := openHouse(t)
+	h.guard("s", 3)
+	broken := func() string { return h.operator().call("GET", "/api/health", nil).want(200).get("broken_chains") }
+	if got := broken(); got != "0" {
+		t.Fatalf("%s chains are broken", got)
+	}
+	h.stop()
+	db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec(`UPDATE steps SET method = 'steps/turnEnd' WHERE seq = 2`)
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	eventually(t, "the change is found", func() bool { return broken() == "1" })
+}

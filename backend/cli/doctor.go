@@ -242,6 +242,7 @@ type healthDoc struct {
 	WithoutSecret []string            `json:"without_secret"`
 	Pushes        map[string]int      `json:"pushes"`
 	Hosts         map[string][]string `json:"hosts_awaiting_approval"`
+	BrokenChains  int                 `json:"broken_chains"`
 	Notifications struct {
 		Available bool   `json:"available"`
 		Reason    string `json:"reason"`
@@ -264,6 +265,9 @@ func (d *doctor) health(ctx context.Context, h *hub) {
 	}
 	if len(doc.WithoutSecret) > 0 {
 		d.add(levelFail, "signing secrets", "restore secrets.json from a backup, or `deskbell agent rotate` each of them", "missing for %s", strings.Join(doc.WithoutSecret, ", "))
+	}
+	if n := doc.BrokenChains; n > 0 {
+		d.add(levelFail, "guarded sessions", "look at them in the window under Guardian: somebody changed the database", "the record of %s was changed", plural(n, "session"))
 	}
 	d.times(ctx, h, doc)
 	d.pushes(doc)

@@ -172,6 +172,7 @@ func (d *Desk) health(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		"items":         map[string]int{"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done},
 		"notifications": map[string]any{"available": available, "reason": reason},
 		"secrets":       d.Secrets.Names(SecretPrefix),
+		"broken_chains": d.Guardian.Broken(),
 	})
 }
 

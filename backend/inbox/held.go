@@ -68,7 +68,7 @@ func (in *Inbox) LeaveHeld(ctx context.Context) error {
 	}
 	var errs []error
 	for _, id := range ids {
-		if _, err := in.Leave(ctx, id, "the hub started anew; the request that waited for this is gone"); err != nil {
+		if _, err := in.Leave(ctx, id, "The hub started anew; the request that waited for this is gone."); err != nil {
 			errs = append(errs, err)
 		}
 	}

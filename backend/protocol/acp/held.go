@@ -29,7 +29,7 @@ func (b *Binding) await(ctx context.Context, h *hold, w Who, peer, item string) 
 			err = context.Cause(enrolled)
 		}
 	}
-	it, left := b.Inbox.Leave(context.WithoutCancel(ctx), item, "the request that waited for this is gone")
+	it, left := b.Inbox.Leave(context.WithoutCancel(ctx), item, "The request that waited for this is gone.")
 	switch {
 	case left != nil:
 		return it, left

@@ -269,7 +269,10 @@ func checkAsk(req []byte) error {
 		}
 		return inbox.Invalid("/request/default_on_expire", "%q is not one of the option values", s)
 	case inbox.Input:
-		schema, _ := wire.Get(req, "schema")
+		schema, given := wire.Get(req, "schema")
+		if !given {
+			return inbox.Invalid("/request/schema", "request.schema is required of mode input")
+		}
 		if err := schemas.Answerable(schema); err != nil {
 			return inbox.Invalid("/request/schema", "request.schema: %s", err)
 		}

@@ -19,10 +19,13 @@ export function nextToShow(rows: readonly Pick<Row, 'id' | 'state' | 'received_a
   return rows.find((r) => r.state === 'open' && r.id !== shown && r.received_at > ended)?.id ?? null;
 }
 
+/** Somebody answered it: it did not expire, and was not taken back. */
+export const answered = (d: Pick<Detail, 'state' | 'outcome'>): boolean => d.outcome !== undefined && !d.outcome.defaulted && d.state !== 'expired' && d.state !== 'cancelled';
+
 /** What became of the question, as far as it is known: an answer has arrived only when the agent took it. */
 export function arrivedWords(d: Pick<Detail, 'state' | 'box' | 'verdict' | 'agent' | 'outcome' | 'push' | 'track' | 'call' | 'held'>, operator: string): string {
   const word = trackName(d);
-  if (d.outcome === undefined || d.outcome.defaulted || d.state === 'expired' || d.state === 'cancelled') return `${stateName(d.state)}.`;
+  if (d.outcome === undefined || !answered(d)) return `${stateName(d.state)}.`;
   const by = who(d.outcome.actor, operator);
   if (by !== who(operator, operator)) return `${word} by ${by}.`;
   if (d.agent === PRACTICE) return 'That is all there is to it.';
