@@ -65,13 +65,13 @@ func (m *model) grant() {
 func (m *model) destination() {
 	sender, agent := pick(m.t, m.agents, "sender"), pick(m.t, m.agents, "agent")
 	s := m.session(m.likely(agent, "session"))
+	m.settle()
 	to := mailbox.Address(agent, "")
 	if s != nil && s.agent == agent && !m.forgotten(s) {
 		to = mailbox.Address(agent, s.id)
 	} else {
 		s = nil
 	}
-	m.settle()
 	got, err := m.world.hub.mailbox.Destination(context.Background(), sender, to)
 	m.same("destination", err, nil)
 	fresh := func(s *mSession) bool { return s.live(m.now()) && m.now().Sub(s.seen) <= 90*time.Second }

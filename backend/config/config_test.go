@@ -34,7 +34,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Addr: "127.0.0.1:6224", Data: dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: "pi"}
+	want := Config{Addr: "127.0.0.1:6224", Data: dir, DataGiven: true, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: "pi"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
@@ -81,7 +81,7 @@ env_allow = ["ONE", "TWO"]
 		t.Fatal(err)
 	}
 	want := Config{
-		Addr: "0.0.0.0:0", Data: dir,
+		Addr: "0.0.0.0:0", Data: dir, DataGiven: true,
 		TLSCert: filepath.Join(dir, "cert.pem"), TLSKey: filepath.Join(dir, "key.pem"),
 		AllowedHosts: []string{"desk.example", "desk.example:8443", "[fd00::1]:6224"},
 		EnvAllow:     []string{"ONE", "TWO"},

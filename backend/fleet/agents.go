@@ -164,6 +164,9 @@ func (f *Fleet) WhileEnrolled(ctx context.Context, id string) (_ context.Context
 		err = ErrUnknownToken
 	}
 	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause // what ended the look-up is what ends the wait
+		}
 		stop()
 		return nil, nil, err
 	}

@@ -19,7 +19,7 @@ var (
 
 // sessionOver says whether err is what becomes of a session, and nothing that went wrong here.
 func sessionOver(err error) bool {
-	return errors.Is(err, fleet.ErrUnknownSession) || errors.Is(err, ErrSessionGone) || errors.Is(err, ErrSessionStopped)
+	return errors.Is(err, fleet.ErrUnknownSession) || errors.Is(err, ErrSessionGone) || errors.Is(err, ErrSessionStopped) || errors.Is(err, fleet.ErrUnknownToken)
 }
 
 // live returns agent's own session, which must not have ended.
@@ -54,7 +54,7 @@ func (m *Mailbox) present(tx Tx, agent, session string, now time.Time) (fleet.Se
 // Drain hands out what agent's mailbox has for session ("" for none), waiting up to wait for something to come. Each
 // entry is claimed for a while and stamped delivered (MA2H §8.7).
 //
-// Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped.
+// Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped, fleet.ErrUnknownToken for a revoked agent.
 func (m *Mailbox) Drain(ctx context.Context, agent, session string, limit int, wait time.Duration) ([]Entry, error) {
 	next, stop := m.bells.wait(agent)
 	defer stop()
@@ -87,9 +87,21 @@ func (m *Mailbox) Drain(ctx context.Context, agent, session string, limit int, w
 	}
 }
 
+// sealFor is Seal for an agent that asks: one that was revoked while it waited has no key any more, and hears of that.
+func (m *Mailbox) sealFor(ctx context.Context, agent string) (func(Entry) ([]byte, error), error) {
+	sign, err := m.Seal(ctx, agent)
+	if err == nil {
+		return sign, nil
+	}
+	if a, lost := m.Store.Agent(ctx, agent); lost == nil && !a.RevokedAt.IsZero() {
+		return nil, fleet.ErrUnknownToken
+	}
+	return nil, err
+}
+
 // claim takes what is visible now in one transaction.
 func (m *Mailbox) claim(ctx context.Context, agent, session string, limit int, renew, drained bool) (out []Entry, err error) {
-	sign, err := m.Seal(ctx, agent) // each time anew: the wait before it may have outlasted a rotation
+	sign, err := m.sealFor(ctx, agent) // each time anew: the wait before it may have outlasted a rotation
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ const maxMargin = 5 * time.Second
 // ready is called once with how long this hold is. send is called for each entry, alive whenever nothing came for a while; an error of either ends the stream.
 // Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped before anything is sent.
 func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(hold time.Duration), send func(Entry) error, alive func() error) error {
-	if _, err := m.Seal(ctx, agent); err != nil {
+	if _, err := m.sealFor(ctx, agent); err != nil {
 		return err // while it can still be said
 	}
 	next, stop := m.bells.wait(agent)

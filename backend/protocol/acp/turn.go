@@ -25,8 +25,10 @@ type turn struct {
 	after   []func(ctx context.Context) // what else follows the commit
 }
 
-// do runs fn in one transaction and tells afterwards.
+// do runs fn in one transaction and tells afterwards. It is not cut short by its caller's end: what became of it is
+// then known.
 func (b *Binding) do(ctx context.Context, fn func(t *turn) error) error {
+	ctx = context.WithoutCancel(ctx)
 	if err := b.Inbox.Settle(ctx); err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func (b *Binding) do(ctx context.Context, fn func(t *turn) error) error {
 		b.links.ring(principal)
 	}
 	for _, f := range t.after {
-		f(context.WithoutCancel(ctx))
+		f(ctx)
 	}
 	return nil
 }
