@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -177,5 +178,20 @@ func TestABatchOfEntriesIsBoundedInBytes(t *testing.T) {
 			t.Fatalf("%d entries after %d", len(batch.Messages), drained)
 		}
 		drained += want
+	}
+}
+
+// A null says nothing: where members are read, it is refused, and nothing is done.
+func TestNullIsNoRequest(t *testing.T) {
+	h := openHouse(t)
+	h.agent("bot")
+	for _, c := range [][2]string{{"PATCH", "/v1/settings"}, {"PUT", "/v1/agents/bot/policy"}, {"POST", "/v1/directives"}, {"POST", "/v1/agents/bot/stop"}} {
+		r := h.operator().call(c[0], c[1], json.RawMessage("null"))
+		if r.status < 400 || r.status > 422 || !strings.Contains(string(r.body), "object") {
+			t.Errorf("%s %s: %d %s", c[0], c[1], r.status, r.body)
+		}
+	}
+	if r := h.operator().call("GET", "/api/fleet", nil); strings.Contains(string(r.body), `"stopped":{`) {
+		t.Errorf("%s", r.body)
 	}
 }
