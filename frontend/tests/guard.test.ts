@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { argumentFields, argumentProblem, changedFields, editedArguments } from '../src/lib/callform';
-import { alertWords, asked, callVerdict, chainWords, gathered, sharedWarnings, judgeWords, pastWord, shownVerdict, termsWords } from '../src/lib/guardwords';
+import { alertWords, asked, callVerdict, chainWords, ended, gathered, sharedWarnings, judgeWords, pastWord, shownVerdict, termsWords } from '../src/lib/guardwords';
 import type { GuardAlert, GuardedView, Match, StepView } from '../src/lib/guardtypes';
 import { formProblems, ruleBody, ruleForm } from '../src/lib/ruleform';
 
@@ -80,7 +80,14 @@ describe('words', () => {
     expect(judgeWords('human:jo', 'human:maria')).toBe('jo');
     expect(judgeWords('rule:rule_1', 'maria')).toBe('a rule');
     expect(judgeWords('system:human_timeout', 'maria')).toMatch(/nobody answered in time/);
-    expect(judgeWords('system:agent-gone', 'maria')).toMatch(/stopped waiting/);
+    expect(judgeWords('system:agent-gone', 'maria')).toMatch(/the request that waited is gone/);
+    expect(judgeWords('system:session_closed', 'maria')).toMatch(/its session ended/);
+  });
+  it('calls no denial what ended before anybody answered', () => {
+    for (const judge of ['system:agent-gone', 'system:session_closed', 'system:hub_shutting_down']) expect(ended('deny', judge)).toBe('withdrawn');
+    expect(ended('deny', 'system:human_timeout')).toBe('expired');
+    expect(ended('deny', 'system:agent_revoked')).toBe('deny');
+    expect(ended('deny', 'human:maria')).toBe('deny');
   });
   it('says what became of a call', () => {
     const outcome = { resolution: 'answered', edited: false, actor: 'human:maria', resolved_at: 1, defaulted: false };

@@ -89,7 +89,7 @@ const systemActors: Record<string, string> = {
   expired: 'the deadline',
   mailbox: 'the hub',
   undeliverable: 'the hub, because it could not be delivered',
-  'agent-gone': 'the agent, which stopped waiting',
+  'agent-gone': 'the hub, as nobody waits for the answer any more',
 };
 
 /** Who did it: "you", "deploybot/dev-team", "the deadline". */

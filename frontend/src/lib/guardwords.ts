@@ -31,9 +31,10 @@ export function judgeWords(judge: string, operator: string): string {
   if (judge.startsWith('rule:')) return 'a rule';
   const name = judge.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
   if (/timeout|expired/.test(name)) return 'the hub, because nobody answered in time';
-  if (/agent-(gone|disconnected)/.test(name)) return 'nobody: the agent stopped waiting';
+  if (/agent-(gone|disconnected)/.test(name)) return 'nobody: the request that waited is gone';
   if (/agent-stopped/.test(name)) return 'the hub, because you stopped the agent';
   if (/agent-revoked/.test(name)) return 'the hub, because you revoked the agent';
+  if (/session-closed/.test(name)) return 'nobody: its session ended';
   if (/shutting-down/.test(name)) return 'the hub, which was closing';
   return who(judge, operator);
 }
@@ -42,7 +43,7 @@ export function judgeWords(judge: string, operator: string): string {
 export function ended(verdict: Shown, judge: string | undefined): Shown {
   const name = judge?.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
   if (verdict !== 'deny' || name === '') return verdict;
-  return /agent-(gone|disconnected)/.test(name) ? 'withdrawn' : /timeout|expired/.test(name) ? 'expired' : 'deny';
+  return /agent-(gone|disconnected)|session-closed|shutting-down/.test(name) ? 'withdrawn' : /timeout|expired/.test(name) ? 'expired' : 'deny';
 }
 
 /** Whether a step asked for leave, so that its verdict is worth showing. */

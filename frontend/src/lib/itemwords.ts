@@ -42,7 +42,7 @@ export function lapsedWords(d: Pick<Detail, 'protocol' | 'kind' | 'call'>): stri
 export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call' | 'protocol' | 'kind'>, operator: string): string {
   if (d.call && d.state === 'cancelled') return `Withdrawn. ${d.outcome?.comment?.length ? plain(d.outcome.comment) : 'The agent is no longer waiting.'} Nothing of yours was sent.`;
   if (d.state === 'expired' && (d.call || d.protocol === 'pi')) return `Expired. ${lapsedWords(d)} Nothing of yours was sent.`;
-  const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? ` by ${d.agent}${d.outcome?.actor === 'system:agent-gone' ? ', which stopped waiting,' : ''}`
+  const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? (d.outcome?.actor === 'system:agent-gone' ? ', as nobody waits for the answer any more,' : ` by ${d.agent}`)
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
   return `${d.outcome?.defaulted ? states.expired : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;
 }
