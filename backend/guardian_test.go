@@ -237,4 +237,14 @@ func TestABrokenChainIsToldToTheDoctor(t *testing.T) {
 	}
 	h.start()
 	eventually(t, "the change is found", func() bool { return broken() == "1" })
+	if n := h.operator().call("GET", "/api/state", nil).want(200).get("counts", "broken"); n != "1" {
+		t.Errorf("the page is told of %s", n)
+	}
+	var view struct {
+		Alerts []struct{ Kind, Session string }
+	}
+	h.operator().call("GET", "/api/guardian", nil).want(200).into(&view)
+	if len(view.Alerts) != 1 || view.Alerts[0].Kind != "changed" || view.Alerts[0].Session == "" {
+		t.Errorf("alerts: %+v", view.Alerts)
+	}
 }

@@ -224,6 +224,7 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 		"counts": map[string]int{
 			"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done,
 			"unread_notices": counts.UnreadNotices, "failed": failed, "agents_attention": len(pairings) + len(hosts), "guardian": calls,
+			"broken": d.Guardian.Broken(),
 		},
 		"operator":      v.Operator().String(),
 		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "command": d.Command, "relaxations": relaxations},

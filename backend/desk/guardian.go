@@ -99,7 +99,7 @@ func (d *Desk) guarded(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 	}
 	alerts := []map[string]any{}
 	for _, a := range d.Guardian.Alerts() {
-		alerts = append(alerts, map[string]any{"at": ms(a.At), "kind": a.Kind, "agent": shortSpans(a.Agent), "text": render.Terminal(a.Text)})
+		alerts = append(alerts, map[string]any{"at": ms(a.At), "kind": a.Kind, "agent": shortSpans(a.Agent), "text": render.Terminal(a.Text), "session": a.Session})
 	}
 	out := map[string]any{"sessions": sessions, "alerts": alerts}
 	if next != "" {

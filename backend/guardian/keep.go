@@ -88,6 +88,8 @@ type Alert struct {
 	Kind  string // unsigned, unknown_session, replay, signature, skew, chain; changed: a record here was
 	Agent string // as it names itself, unproved
 	Text  string // for the person
+	// Session is the session whose record it is about, as protocol/id; "": it is about no record.
+	Session string
 }
 
 // maxAlerts bounds what is remembered: anybody who reaches the port can cause alerts.

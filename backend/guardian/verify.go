@@ -116,7 +116,7 @@ func (g *Guardian) found(s Session, c Chain) {
 		return
 	}
 	g.Log.Error("the record of a guarded session was changed", "protocol", s.Protocol, "session", s.ID, "step", c.BrokenAt)
-	g.Alert(Alert{At: g.Now(), Kind: "changed", Agent: s.AgentID, Text: fmt.Sprintf("Session %s, step %d: %s", s.ID, c.BrokenAt, c.Why)})
+	g.Alert(Alert{At: g.Now(), Kind: "changed", Agent: s.AgentID, Session: s.Protocol + "/" + s.ID, Text: fmt.Sprintf("Session %s, step %d: %s", s.ID, c.BrokenAt, c.Why)})
 }
 
 // BrokenAt is the step at which a session's chain was found broken when it was last checked; 0: nowhere, or it was not.

@@ -124,6 +124,8 @@ describe('words', () => {
     const alert = (at: number, kind: GuardAlert['kind'], agent: string): GuardAlert => ({ at, kind, agent: [{ t: agent }], text: '' });
     expect(gathered([alert(1, 'unsigned', 'a'), alert(3, 'skew', 'a'), alert(2, 'unsigned', 'a'), alert(1, 'unsigned', 'b')]).map((g) => [g.alert.at, g.alert.kind, g.times]))
       .toEqual([[3, 'skew', 1], [2, 'unsigned', 2], [1, 'unsigned', 1]]);
+    const of = (session: string): GuardAlert => ({ ...alert(1, 'changed', 'a'), session });
+    expect(gathered([of('acs/1'), of('acs/2'), of('acs/1')]).map((g) => [g.alert.session, g.times])).toEqual([['acs/1', 2], ['acs/2', 1]]);
   });
   it('has what to do for every alert', () => {
     for (const words of Object.values(alertWords)) expect(words.todo).toMatch(/\w/);

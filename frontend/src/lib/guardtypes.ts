@@ -75,7 +75,7 @@ export interface GuardedView {
 }
 
 export type AlertKind = 'unsigned' | 'unknown_session' | 'replay' | 'signature' | 'skew' | 'chain' | 'changed';
-export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: string }
+export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: string; session?: string }
 
 export interface Chain { ok: boolean; steps: number; broken_at?: number; why?: string }
 export type StepKind = 'session' | 'turn' | 'prompt' | 'call' | 'result' | 'answer' | 'subagent' | 'other';

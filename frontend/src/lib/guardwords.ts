@@ -63,7 +63,7 @@ export const alertWords: Record<AlertKind, AlertWords> = {
   replay: { title: 'sent a request twice', todo: 'The second one was refused. Once is a hook that fired again; often is something that records and repeats requests.' },
   skew: { title: 'has a clock that differs', todo: 'Requests from more than a few minutes away are refused. Set the clock of its machine.' },
   chain: { title: 'disagrees about what happened', todo: 'Its record of the session is not the hub’s. Look at the session, and start the agent again if you did not expect this.' },
-  changed: { title: 'has a record here that was changed', todo: 'A step of its session is not what the hub recorded: the data was changed by something else than the hub. Open the session; it marks the step.' },
+  changed: { title: 'has a record here that was changed', todo: 'A step of its session is not what the hub recorded: the data was changed by something else than the hub. The session’s page marks the step.' },
 };
 
 /** Whether the record of a session is whole, in words. */
@@ -107,11 +107,14 @@ export function triedWords(run: Pick<DryRun, 'tried' | 'matched' | 'since' | 'ch
   return `It matches ${plural(run.matched, 'call')} of the ${count(run.tried)} since ${moment(run.since, now)}${run.changes.length === 0 ? ', and would have changed none' : ''}.`;
 }
 
-/** Alerts of one kind and agent as one, the newest first. */
+/** What makes alerts one: their kind and agent, and the session where they are about a record. */
+export const alertKey = (a: GuardAlert): string => `${a.kind} ${plain(a.agent)} ${a.session ?? ''}`;
+
+/** Alerts with one key as one, the newest first. */
 export function gathered(alerts: readonly GuardAlert[]): { alert: GuardAlert; times: number }[] {
   const byName = new Map<string, { alert: GuardAlert; times: number }>();
   for (const alert of [...alerts].sort((a, b) => b.at - a.at)) {
-    const name = `${alert.kind} ${plain(alert.agent)}`;
+    const name = alertKey(alert);
     const had = byName.get(name);
     if (had) had.times++;
     else byName.set(name, { alert, times: 1 });

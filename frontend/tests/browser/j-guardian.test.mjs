@@ -176,6 +176,14 @@ test('a broken chain says which step, shows it and marks it; a guarded agent ask
   await p.click('text=Show step 3');
   await p.waitForSelector('section[aria-label="Step 3"]');
   assert.equal(await p.locator('.step.broken .n').innerText(), '3');
+  // The way there is marked from every page, for as long as the record is.
+  await p.route('**/api/state', async (route) => {
+    const response = await route.fetch();
+    const got = await response.json();
+    await route.fulfill({ response, json: { ...got, counts: { ...got.counts, broken: 1 } } });
+  });
+  await g.prompt('And now?');
+  await p.waitForSelector('nav button[aria-label="Guardian, 1 record was changed by something else than the hub"]');
   await page.keys('g', 'f');
   await page.says('main .head', /claude-code:web-app[\s\S]*asks for leave/);
   assert.equal((await p.locator('main .head', { hasText: 'claude-code' }).innerText()).includes('listened'), false);
