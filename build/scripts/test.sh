@@ -11,10 +11,17 @@ phase() {
 	"$@"
 	took+=("$name $((SECONDS - from)) s")
 }
-fail() {
-	say "FAILED after $((SECONDS - started)) s; before it:$(printf ' %s;' "${took[@]}")"
+gotests=$(mktemp)
+gopid=
+ended() {
+	local rc=$?
+	if [ -n "$gopid" ] && kill -- "-$gopid" 2>/dev/null; then # another group failed before these were through
+		cat "$gotests"
+	fi
+	rm -f "$gotests"
+	[ $rc = 0 ] || say "FAILED after $((SECONDS - started)) s; before it:$(printf ' %s;' "${took[@]}")"
 }
-trap '[ $? = 0 ] || fail' EXIT
+trap ended EXIT
 
 # The protocol's published vectors run where they lie beside the clone.
 if [ -z "${MA2H_VECTORS:-}" ] && [ -d ../shared/vectors/ma2h ]; then
@@ -29,18 +36,26 @@ prepare() {
 	frontend_dist
 	pi_package
 }
-go_tests() { CGO_ENABLED=1 go test -race -timeout 20m ./...; }
 build_both() { build_headless && build_desktop; }
 unit_tests() { (cd frontend && npm run --silent test </dev/null); }
 browser_tests() { (cd frontend && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test:browser </dev/null); }
 map_clients() { (cd build/maptest && npm ci --silent --ignore-scripts --no-audit --no-fund </dev/null && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test </dev/null); }
 
 phase "preparing" prepare
-phase "reading the code" bash build/scripts/lint.sh
-phase "go test -race" go_tests
 phase "building" build_both
+# The Go tests wait more than they compute: they run beside the next groups, and are told of after them.
+CGO_ENABLED=1 setsid go test -race -timeout 20m ./... >"$gotests" 2>&1 </dev/null &
+gopid=$!
+go_tests() {
+	local rc=0
+	wait "$gopid" || rc=$?
+	cat "$gotests"
+	return $rc
+}
+phase "reading the code" bash build/scripts/lint.sh
 phase "published MAP clients" map_clients
 phase "frontend units" unit_tests
 phase "browser" browser_tests
+phase "go test -race" go_tests
 phase "window" bash build/scripts/window-test.sh
 say "all tests passed in $((SECONDS - started)) s:$(printf ' %s;' "${took[@]}")"

@@ -78,6 +78,7 @@ func TestThePageMayDoNoMoreThanItMust(t *testing.T) {
 
 func TestChangesReachThePage(t *testing.T) {
 	p, d := drive(t, probe, newData(t))
+	await(t, "the page", func() bool { return d.text("#theme") != "" }) // it listens by then
 	p.post("/change", map[string]any{"rev": 7, "items": []string{"msg_ü'\"</script>"}, "topics": []string{"items"}})
 	want := `{"rev":7,"items":["msg_ü'\"</script>"],"topics":["items"]}`
 	var got string
