@@ -16,8 +16,8 @@ export const settingGroups: readonly SettingGroup[] = [
   { title: 'Sending answers', settings: [
     { key: 'callbacks.allow_loopback', label: 'Callbacks to this machine', about: 'Answers may be sent to agents that listen on this computer, once their address is approved.' },
   ] },
-  { title: 'Between agents', about: 'Off: agents that speak MA2H cannot write to each other through this hub. They still reach you, and you them. Agents of ACP reach each other by their own protocol.', settings: [
-    { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'On: agents may address each other here, where the receiver allows the sender. You can read all of it under Between agents.' },
+  { title: 'Between agents', about: 'Whether agents that speak MA2H may write to each other through this hub. In either case they reach you, and you them. Agents of ACP and MAP reach each other by their own protocols.', settings: [
+    { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'Agents may address each other, where the receiver allows the sender. You can read all of it under Between agents.' },
   ] },
   { title: 'Agents of ACP', settings: [
     { key: 'acp.roles', label: 'Commands by role', about: 'An agent may ask to have another one started, by its role. What stands here is then run as a process; each start is asked of you.' },
