@@ -417,9 +417,13 @@ export function openItem(): void {
 /** The rule whose row has the focus. */
 const focusedRule = (): string | undefined => document.activeElement?.closest<HTMLElement>('[data-rule]')?.dataset['rule'];
 
+/** Where the person writes in the conversation that is open. */
+const talkField = (): HTMLElement | null => document.querySelector<HTMLElement>('[data-talk-write]');
+
 /** Why this command cannot act now (lib/whynot.ts); null where it can. */
 export function cannot(id: CommandId, byKey = false): string | null {
   if (ui.firstRun && !inFirstRun.has(id)) return '';
+  if (id === 'pi-write' && ui.view === 'conversations' && ui.talk !== null) return talkField() ? null : 'This conversation has ended. Open it again first.';
   const box = isBox(ui.view);
   const selected = box && inbox.selectedId !== null;
   const detail = selected && reader.detail?.id === inbox.selectedId ? reader.detail : null;
@@ -480,7 +484,7 @@ export function run(id: CommandId, key = ''): void {
     case 'new-rule':
       if (ui.view !== 'rules') go('rules');
       return rules.open({ kind: 'new' });
-    case 'pi-write': return piOpen.focus('[data-pi-write]');
+    case 'pi-write': return ui.view === 'conversations' ? talkField()?.focus() : piOpen.focus('[data-pi-write]');
     case 'pi-model': return piOpen.focus('[data-pi-model]');
     case 'pi-thinking': return piOpen.focus('[data-pi-thinking]');
     case 'pi-fork': ui.overlay = 'pi-fork'; return;

@@ -195,6 +195,8 @@ export const api = {
   grants: () => call<{ grants: Grant[] }>('GET', '/api/grants'),
   revokeGrant: (id: string) => call<undefined>('DELETE', `/api/grants/${encodeURIComponent(id)}`),
   network: () => call<Network>('GET', '/api/network'),
+  /** The names of the secrets that are kept; what they hold is told to nobody. */
+  secrets: () => call<{ names: string[] }>('GET', '/api/secrets'),
   settings: () => call<Settings>('GET', '/v1/settings'),
   setSettings: (patch: Settings) => call<Settings>('PATCH', '/v1/settings', patch),
 };

@@ -6,6 +6,9 @@ export interface CurlFor { url: string; agent: string; token: string; operator: 
 /** A command line for a POSIX shell: words that need no quotes have none. */
 export const commandLine = (words: readonly string[]): string => words.map((w) => (/^[\w./:@%+,=-]+$/.test(w) ? w : quoted(w))).join(' ');
 
+/** A command of this program as it can be pasted into a terminal, whether it is installed or not. */
+export const deskCommand = (program: readonly string[] | undefined, rest: string): string => `${commandLine(program ?? ['deskbell'])} ${rest}`;
+
 /** Quotes a text for a POSIX shell. */
 const quoted = (s: string): string => `'${s.replaceAll("'", `'\\''`)}'`;
 

@@ -54,11 +54,12 @@ const whats: Record<StepView['what'], string> = {
 };
 export const stepWord = (s: Pick<StepView, 'what'>): string => whats[s.what] ?? 'step';
 
+/** `command`: of this program, without its name. */
 export interface AlertWords { title: string; todo: string; command?: string }
 /** What an alert means, and what to do about it. */
 export const alertWords: Record<AlertKind, AlertWords> = {
-  unsigned: { title: 'sends unsigned requests', todo: 'The hub refuses them, so every call of this agent is denied. Give it the hub’s secret, then start it again:', command: 'deskbell acs setup claude-code' },
-  signature: { title: 'signs with another secret', todo: 'Its requests are refused. It reads another secret than this hub’s, or something changes its requests on the way. Set it up again:', command: 'deskbell acs setup claude-code' },
+  unsigned: { title: 'sends unsigned requests', todo: 'The hub refuses them, so every call of this agent is denied. Give it the hub’s secret, then start it again:', command: 'acs setup claude-code' },
+  signature: { title: 'signs with another secret', todo: 'Its requests are refused. It reads another secret than this hub’s, or something changes its requests on the way. Set it up again:', command: 'acs setup claude-code' },
   unknown_session: { title: 'speaks for a session this hub does not know', todo: 'It began before this hub, or with other data. Start the agent again, so that it introduces itself.' },
   replay: { title: 'sent a request twice', todo: 'The second one was refused. Once is a hook that fired again; often is something that records and repeats requests.' },
   skew: { title: 'has a clock that differs', todo: 'Requests from more than a few minutes away are refused. Set the clock of its machine.' },

@@ -55,7 +55,7 @@ export const commands: readonly Command[] = [
   { id: 'rule-up', group: 'Rules', label: 'Move this rule up', keys: ['Mod+ArrowUp'], noPalette: true },
   { id: 'rule-down', group: 'Rules', label: 'Move this rule down', keys: ['Mod+ArrowDown'], noPalette: true },
 
-  { id: 'pi-write', group: 'Pi', label: 'Write to this session', keys: ['i'] },
+  { id: 'pi-write', group: 'Pi', label: 'Write to this session, or in a conversation', keys: ['i'] },
   { id: 'pi-model', group: 'Pi', label: 'Choose its model', keys: ['m'] },
   { id: 'pi-thinking', group: 'Pi', label: 'Choose how much it thinks', keys: ['t'] },
   { id: 'pi-fork', group: 'Pi', label: 'Fork it at one of your prompts', keys: ['f'] },

@@ -16,18 +16,18 @@ export const settingGroups: readonly SettingGroup[] = [
   { title: 'Sending answers', settings: [
     { key: 'callbacks.allow_loopback', label: 'Callbacks to this machine', about: 'Answers may be sent to agents that listen on this computer, once their address is approved.' },
   ] },
-  { title: 'Between agents', about: 'Off: agents that speak MA2H cannot write to each other through this hub. They still reach you, and you them. Agents of ACP reach each other by their own protocol.', settings: [
-    { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'On: agents may address each other here, where the receiver allows the sender. You can read all of it under Between agents.' },
+  { title: 'Between agents', about: 'Whether agents that speak MA2H may write to each other through this hub. In either case they reach you, and you them. Agents of ACP and MAP reach each other by their own protocols.', settings: [
+    { key: 'inter_agent.enabled', label: 'Messages between agents', about: 'Agents may address each other, where the receiver allows the sender. You can read all of it under Between agents.' },
   ] },
   { title: 'Agents of ACP', settings: [
-    { key: 'acp.roles', label: 'Commands by role', about: 'An agent may ask to start one of these as a process; each start is asked of you. Its words in a list, or one text for the shell: {"reviewer": ["python3", "review.py"]}' },
-    { key: 'acp.gate', label: 'Ask about tools', about: 'When an agent asks another to use a tool and no rule decides: "none" lets it through, "all" asks you, and a list asks about those it names: ["shell*"]' },
+    { key: 'acp.roles', label: 'Commands by role', about: 'An agent may ask to have another one started, by its role. What stands here is then run as a process; each start is asked of you.' },
+    { key: 'acp.gate', label: 'Ask about tools', about: 'What happens when an agent asks another one to use a tool, and no rule decides. In the name of a tool * stands for anything.' },
   ] },
   { title: 'Network of agents', about: 'Agents that speak MAP connect to this hub and find each other, and you, there.', settings: [
     { key: 'map.require_credential', label: 'Only with a credential', about: 'On: agents of the network must show a token of this hub. Off: programs on this computer may connect without one.' },
-    { key: 'map.credentials', label: 'Secrets that agents may ask for', about: 'A list of "SCOPE=NAME": who asks for the scope may be handed the secret of that name. You are asked each time, and say for how long.' },
-    { key: 'map.workspaces', label: 'Folders that agents may read', about: 'A list of "AGENT=/FOLDER": what is in the folder may be searched and read by that agent and by who speaks for it.' },
-    { key: 'map.peers', label: 'Other hubs', about: 'A list of "SYSTEM=wss://HOST/map secret:NAME": messages for agents there are routed, and those hubs may bring theirs with the credential of that name here.' },
+    { key: 'map.credentials', label: 'Secrets that agents may ask for', about: 'An agent that asks for the scope may be handed the secret. You are asked each time, and say for how long. A secret is kept with “deskbell secret set NAME”.' },
+    { key: 'map.workspaces', label: 'Folders that agents may read', about: 'What is in the folder may be searched and read by that agent, and by whoever proves to be its principal (agent:NAME).' },
+    { key: 'map.peers', label: 'Other hubs', about: 'Messages for agents there are routed to them, and those hubs may bring theirs with the credential of that name here.' },
     { key: 'map.system_id', label: 'This hub’s name among hubs', about: 'Other hubs list it as this. Empty: one made of its signing key.' },
   ] },
   { title: 'Presence', about: 'An agent listens when it collects its messages. One that only asks and never collects has never listened.', settings: [

@@ -27,8 +27,11 @@ class Talk {
   /** Until when each conversation was read, in this browser. */
   seen = $state.raw<Record<string, number>>(seenBefore());
 
-  /** The form of a new conversation is open. */
+  /** The form of a new conversation is open. What is written in it stays when it is closed. */
   beginning = $state(false);
+  plan = $state<{ subject: string; text: string; chosen: string[] }>({ subject: '', text: '', chosen: [] });
+  /** What is written and not sent, and for whom alone, by conversation. */
+  readonly unsent = new Map<string, { text: string; only: string }>();
 
   readonly load = shared(() => this.fetch(), PAUSE_MS);
 

@@ -196,7 +196,7 @@ test('an exported session can be checked by anybody', guarded, async ({ page, p,
   await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
   await page.says('main', /sealed at its end/);
   const [file] = await Promise.all([p.waitForEvent('download'), p.click('text=Export')]);
-  await page.says('main', /deskbell verify --acs deskbell-acs-[0-9a-f-]+\.jsonl/);
+  await page.says('main', /\S+ verify --acs deskbell-acs-[0-9a-f-]+\.jsonl/);
   const lines = readFileSync(await file.path(), 'utf8').trim().split('\n').map((l) => JSON.parse(l));
   assert.equal(lines[0].deskbell, 'acs-session');
   assert.equal(lines.length, 5);
@@ -207,12 +207,12 @@ test('unsigned requests are told, with what to do', guarded, async ({ page, give
   const m = g.request('steps/toolCallRequest', { tool: { name: 'Bash' }, arguments: {} });
   assert.equal((await g.post(m)).error.code, -32004);
   await page.keys('g', 'g');
-  await page.says('main', /sends unsigned requests[\s\S]*deskbell acs setup claude-code/);
+  await page.says('main', /sends unsigned requests[\s\S]*\S+ acs setup claude-code/);
 });
 
 test('nothing to guard yet: the one next step', async ({ page }) => {
   await page.keys('g', 'g');
-  await page.says('main', /No agent asks here for leave yet[\s\S]*deskbell acs setup claude-code/);
+  await page.says('main', /No agent asks here for leave yet[\s\S]*\S+ acs setup claude-code/);
 });
 
 test('a long session is light, and goes on while it is looked at', { ...guarded, timeout: 120_000, alone: true, settings: { 'rate_limit.requests_per_minute': 10_000_000 } }, async ({ page, p, given: g }) => {

@@ -139,6 +139,11 @@ test('a credential is asked for, granted, listed and ended', { settings: { 'map.
   await page.keys('g', 'f');
   await page.says('main', /planner github:repo:write on acme\/site/);
   assert.ok(!(await p.content()).includes('never-shown'));
-  await p.click('main button:has-text("End it")');
+  await p.click('main button:has-text("End it…")');
+  await page.says('dialog', /has to ask you again/);
+  await page.keys('Enter'); // the focus is on Cancel
+  assert.equal(await p.locator('main h2:has-text("Credentials that you granted")').count(), 1);
+  await p.click('main button:has-text("End it…")');
+  await p.click('dialog button.danger');
   await until('it is gone', () => p.locator('main h2:has-text("Credentials that you granted")').count(), (n) => n === 0);
 });
