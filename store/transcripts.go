@@ -84,14 +84,19 @@ func (ts Transcripts) PutRows(ctx context.Context, protocol, id string, rows []t
 	}
 	last := slices.MaxFunc(rows, func(a, b transcript.Row) int { return a.N - b.N }).N
 	return ts.s.do(ctx, func(t *tx) error {
-		n, err := t.run(`UPDATE transcripts SET rev = rev + 1, row_count = max(row_count, ?) WHERE protocol = ? AND id = ?`, last, protocol, id)
+		n, err := t.run(`UPDATE transcripts SET row_count = max(row_count, ?) WHERE protocol = ? AND id = ?`, last, protocol, id)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return transcript.ErrUnknown
 		}
-		for _, r := range rows {
+		for i, r := range rows {
+			if i%transcript.RowsPerRev == 0 {
+				if err := t.exec(`UPDATE transcripts SET rev = rev + 1 WHERE protocol = ? AND id = ?`, protocol, id); err != nil {
+					return err
+				}
+			}
 			if err := t.exec(`INSERT INTO transcript_rows (protocol, session, n, rev, kind, at, body, text)
 				VALUES (?1, ?2, ?3, (SELECT rev FROM transcripts WHERE protocol = ?1 AND id = ?2), ?4, ?5, ?6, ?7)
 				ON CONFLICT (protocol, session, n) DO UPDATE SET rev = excluded.rev, kind = excluded.kind, at = excluded.at, body = excluded.body, text = excluded.text`,
@@ -143,6 +148,17 @@ var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 // EndAll implements transcript.Store.
 func (ts Transcripts) EndAll(ctx context.Context, how string, when time.Time) error {
 	return ts.s.do(ctx, func(t *tx) error {
+		const live = `SELECT protocol, id FROM transcripts WHERE ended_at = 0`
+		for _, q := range []string{
+			`UPDATE transcripts SET rev = rev + 1 WHERE ended_at = 0`,
+			`UPDATE transcript_rows SET body = json_set(json_remove(body, '$.open'), '$.interrupted', json('true')),
+				rev = (SELECT rev FROM transcripts WHERE protocol = transcript_rows.protocol AND id = transcript_rows.session)
+				WHERE (protocol, session) IN (` + live + `) AND CASE WHEN json_valid(body) THEN json_extract(body, '$.open') END`,
+		} {
+			if err := t.exec(q); err != nil {
+				return err
+			}
+		}
 		return t.exec(`UPDATE transcripts SET ended_at = ?, ended = ? WHERE ended_at = 0`, ms(when), how)
 	})
 }
