@@ -45,7 +45,8 @@ type fakePi struct {
 	level   string
 	api     string // of its --api-key
 	args    []string
-	hold    bool // what it says waits, so that it goes out at once
+	bash    json.RawMessage // the id of a command that runs
+	hold    bool            // what it says waits, so that it goes out at once
 }
 
 type record = map[string]any
@@ -145,6 +146,8 @@ func (f *fakePi) run(args []string) int {
 		case "get_state":
 			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": f.model, "provider": "p", "input": []string{"text"}}, "thinkingLevel": f.level, "messageCount": 0})
 		case "new_session":
+			f.say(record{"type": "extension_ui_request", "id": "up", "method": "notify", "message": "up in a new session"})
+			f.say(record{"type": "extension_ui_request", "id": "up2", "method": "setTitle", "title": "a new title"})
 			f.session += "x"
 			ok(record{"cancelled": false})
 		case "abort":
@@ -159,9 +162,24 @@ func (f *fakePi) run(args []string) int {
 				fmt.Fprintln(os.Stderr, "as told")
 				return 3
 			}
+			if c.Message == "/swap" { // an extension's command, which puts another session in this one's place
+				f.session += "s"
+				ok(nil)
+				continue
+			}
 			ok(nil)
 			f.prompts = append(f.prompts, c.Message)
 			f.prompt(c.Message)
+		case "bash":
+			f.bash = c.ID // until it is stopped, or the process ends
+		case "abort_bash":
+			ok(nil)
+			if f.bash != nil {
+				f.say(record{"id": f.bash, "type": "response", "command": "bash", "success": true, "data": record{"output": "stopped", "cancelled": true}})
+				f.bash = nil
+			}
+		case "get_session_stats":
+			ok(record{"sessionId": f.session, "tokens": record{"input": 1, "total": 1}, "cost": 1})
 		default:
 			ok(record{})
 		}
