@@ -137,6 +137,12 @@ export class Transcript {
     this.newest = (page.rows.at(-1)?.n ?? 0) >= (this.session?.rows ?? 0);
   }
 
+  /** The row of a call: the newest that has its id. */
+  async placeOf(call: string): Promise<number | undefined> {
+    const of = (rows: readonly PiRow[]) => rows.findLast((r) => r.tool?.call === call)?.n;
+    return of(this.rows) ?? of((await api.piRows(this.id, { q: call, limit: 50 })).rows);
+  }
+
   async toNewest(): Promise<void> {
     const page = await api.piRows(this.id, { limit: PAGE });
     this.newest = true;
