@@ -130,7 +130,7 @@ func TestChangesInPages(t *testing.T) {
 	if err := ts.Put(ctx, session("a")); err != nil {
 		t.Fatal(err)
 	}
-	const many = 3*transcript.RowsPerRev + 1
+	const many = 301
 	var all []transcript.Row
 	for n := range many + 1 {
 		all = append(all, transcriptRow(n+1, ""))
@@ -143,7 +143,7 @@ func TestChangesInPages(t *testing.T) {
 	}
 	seen := 0
 	for rev, more := int64(1), true; more; {
-		rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{After: rev, Limit: transcript.RowsPerRev})
+		rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{After: rev, Limit: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,6 +155,27 @@ func TestChangesInPages(t *testing.T) {
 	}
 	if seen != many {
 		t.Errorf("%d of %d", seen, many)
+	}
+}
+
+// A page of rows with pictures is as large as it may be, and no larger; one row is there however large it is.
+func TestRowsWithinBytes(t *testing.T) {
+	ts, ctx := openAt(t, t.TempDir()).Transcripts(), t.Context()
+	if err := ts.Put(ctx, session("a")); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 5; n++ {
+		r := transcriptRow(n, "same")
+		r.Body = json.RawMessage(`"` + strings.Repeat("x", 998) + `"`)
+		if err := ts.PutRows(ctx, "pi", "a", []transcript.Row{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, q := range map[string]transcript.Query{"[4 5]": {Bytes: 2500}, "[5]": {Bytes: 1}, "[2 3]": {Before: 4, Bytes: 2000}, "[1 2]": {From: 1, Bytes: 2000}, "[3 4]": {After: 2, Bytes: 2999}, "[1 2 3 4 5]": {Bytes: 5000, Text: "same"}} {
+		rows, err := ts.Rows(ctx, "pi", "a", q)
+		if got := fmt.Sprint(numbers(rows)); err != nil || got != want {
+			t.Errorf("%+v: %s, %v, want %s", q, got, err, want)
+		}
 	}
 }
 
@@ -175,11 +196,11 @@ func TestRowsThatWereOpenAreBrokenOff(t *testing.T) {
 	if err := ts.EndAll(ctx, "the hub ended", noon.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{After: 1, Limit: 10})
+	rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{After: 3, Limit: 10})
 	if err != nil || len(rows) != 1 || string(rows[0].Body) != `{"n":1,"interrupted":true}` {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	if rows, err := ts.Rows(ctx, "pi", "b", transcript.Query{After: 1, Limit: 10}); err != nil || len(rows) != 0 {
+	if rows, err := ts.Rows(ctx, "pi", "b", transcript.Query{After: 3, Limit: 10}); err != nil || len(rows) != 0 {
 		t.Errorf("of one that had ended: %+v, %v", rows, err)
 	}
 }

@@ -116,6 +116,7 @@ func (s *Session) applied(r Result) {
 	case "get_state":
 		if s.own(f) {
 			s.Info.state(f)
+			s.named = s.Info.SessionID != ""
 			s.joins(f)
 		}
 	case "get_session_stats":
@@ -162,7 +163,7 @@ func (s *Session) applied(r Result) {
 // its place by itself; while a command of ours may just have done so, its own answer is waited for.
 func (s *Session) own(f fields) bool {
 	id := clip(f.text("sessionId", "session_id"), maxLabel)
-	if id == "" || s.Info.SessionID == "" || id == s.Info.SessionID {
+	if id == "" || !s.named || id == s.Info.SessionID {
 		return true
 	}
 	if s.replacing() {
@@ -199,7 +200,7 @@ func (s *Session) replace() {
 	}
 	s.Info = emptyInfo()
 	s.Info.Commands, s.Info.Models, s.Info.Levels = was.Commands, was.Models, was.Levels
-	s.failed, s.junk, s.said, s.rows = nil, nil, false, 0
+	s.failed, s.junk, s.said, s.named, s.rows = nil, nil, false, false, 0
 	s.fx.Was = &was
 	for _, e := range s.early { // what its extensions said while it came up
 		s.applyEarly(e)

@@ -128,6 +128,14 @@ func TestAnswersAboutAnotherSession(t *testing.T) {
 	}
 }
 
+// An id in the tags of events is a fork's own affair: it does not make another session of the one that pi then names.
+func TestTagsOfEvents(t *testing.T) {
+	s := tell(`{"type":"agent_start","sessionId":"tag-7"}`)
+	if fx := s.Take(fmt.Appendf(nil, state, s.command(t, Command{Type: "get_state"}), "a"), noon); fx.Was != nil || s.Info.SessionID != "a" {
+		t.Errorf("%+v %s", fx.Was, s.Info.SessionID)
+	}
+}
+
 // A pi that is met in the middle of a run is at work.
 func TestMetInTheMiddleOfARun(t *testing.T) {
 	s := tell()

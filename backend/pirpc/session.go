@@ -58,6 +58,7 @@ type Session struct {
 	asks     []Ask
 	pending  map[string]pending
 	ids      int
+	named    bool            // pi has said which session it is
 	said     bool            // there is a row of what was said or done
 	gone     map[string]bool // the calls that the session before this one left open
 	early    []early         // what came while another session may be on its way

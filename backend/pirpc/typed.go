@@ -9,7 +9,7 @@ import (
 // builtins are the slash commands of pi's own terminal that its RPC does not know: they would reach the model as text.
 var builtins = []string{
 	"login", "logout", "settings", "scoped-models", "share", "copy", "session", "changelog", "hotkeys", "tree", "resume", "quit", "exit", "reload",
-	"debug", "import", "theme", "help", "trust",
+	"debug", "import", "theme", "help", "trust", "bug",
 }
 
 // Typed is what the person means by what they wrote: pi's own commands are found in it, as in pi's own terminal, and all

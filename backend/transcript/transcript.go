@@ -48,9 +48,6 @@ type Row struct {
 	Text string          // what is found by searching
 }
 
-// RowsPerRev is how many rows of a session may have the same Rev.
-const RowsPerRev = 100
-
 // MaxRows is how many rows of a session are kept: the newest.
 const MaxRows = 20_000
 
@@ -64,6 +61,7 @@ type Query struct {
 	From   int    // an N: it and what came after it
 	Text   string // what they say, in any case
 	Limit  int
+	Bytes  int // of bodies, after the first
 }
 
 // Store keeps sessions. Every method is one transaction.
@@ -74,8 +72,8 @@ type Store interface {
 	Get(ctx context.Context, protocol, id string) (Session, error)
 	// List returns the limit sessions that were seen last, the last first, from before a time; zero: from the newest.
 	List(ctx context.Context, protocol string, before time.Time, limit int) ([]Session, error)
-	// PutRows stores rows, or changes them, and forgets the oldest beyond MaxRows. At most RowsPerRev of them have the same
-	// Rev, so that who reads what changed in pages of that many misses none. ErrUnknown.
+	// PutRows stores rows, or changes them, and forgets the oldest beyond MaxRows. Each has a Rev of its own, so that who
+	// reads what changed in pages misses none. ErrUnknown.
 	PutRows(ctx context.Context, protocol, id string, rows []Row) error
 	// Rows returns rows in their order: the first of them for After and From, the last of them otherwise.
 	Rows(ctx context.Context, protocol, id string, q Query) ([]Row, error)

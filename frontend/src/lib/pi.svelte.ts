@@ -88,7 +88,7 @@ export class Transcript {
       this.info = at.info;
       this.asks = at.asks;
       this.quiet = at.quiet_ms;
-      if (page.rows.length === PAGE && this.rev > 0) this.again = true;
+      if (page.more) this.again = true;
       this.rev = Math.max(this.rev, page.rev);
       this.take(page.rows);
       this.problem = '';

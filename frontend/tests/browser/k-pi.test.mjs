@@ -72,6 +72,14 @@ test('a question that pi did not wait for says so, and leads to its place', { ..
   await until('it is in view', () => p.locator('[role=log] .marked').isVisible());
 });
 
+test('a question that no call asks leads to its session, too', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'SHOW {"method":"confirm","title":"Asked by a command"}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await page.open(m.id);
+  await p.click('[data-item-pane] >> text=Its session');
+  await page.says('[role=log]', /Asked by a command/);
+});
+
 test('what a tool says is shown as a terminal would, and obeys nothing', withPi, async ({ hub, page, p, given }) => {
   await tell(hub, given.id, 'RUN \u001b[31mred\u001b[0m <b>bold?</b> \u001b]8;;http://evil.example\u0007link\u001b]8;;\u0007 \u202eesrever');
   await page.at(`#/pi/${given.id}`);
