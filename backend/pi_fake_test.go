@@ -43,6 +43,10 @@ type fakePi struct {
 	old     bool              // it knows the commands of before 0.43 alone, and leaves ids out of what it refuses
 	model   string
 	level   string
+	api     string // of its --api-key
+	args    []string
+	bash    json.RawMessage // the id of a command that runs
+	hold    bool            // what it says waits, so that it goes out at once
 }
 
 type record = map[string]any
@@ -50,15 +54,19 @@ type record = map[string]any
 func (f *fakePi) say(r record) {
 	raw, _ := json.Marshal(r)
 	f.out.Write(append(raw, '\n'))
-	f.out.Flush()
+	if !f.hold {
+		f.out.Flush()
+	}
 }
 
 func (f *fakePi) run(args []string) int {
-	f.asks, f.model, f.level = map[string]string{}, "m", "low"
+	f.asks, f.model, f.level, f.args = map[string]string{}, "m", "low", args
 	for i, a := range args {
 		switch a {
 		case "--old":
 			f.old = true
+		case "--api-key":
+			f.api = args[i+1]
 		case "--session":
 			f.session = strings.TrimSuffix(filepath.Base(args[i+1]), ".jsonl")
 		case "--fail":
@@ -138,6 +146,8 @@ func (f *fakePi) run(args []string) int {
 		case "get_state":
 			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": f.model, "provider": "p", "input": []string{"text"}}, "thinkingLevel": f.level, "messageCount": 0})
 		case "new_session":
+			f.say(record{"type": "extension_ui_request", "id": "up", "method": "notify", "message": "up in a new session"})
+			f.say(record{"type": "extension_ui_request", "id": "up2", "method": "setTitle", "title": "a new title"})
 			f.session += "x"
 			ok(record{"cancelled": false})
 		case "abort":
@@ -152,9 +162,24 @@ func (f *fakePi) run(args []string) int {
 				fmt.Fprintln(os.Stderr, "as told")
 				return 3
 			}
+			if c.Message == "/swap" { // an extension's command, which puts another session in this one's place
+				f.session += "s"
+				ok(nil)
+				continue
+			}
 			ok(nil)
 			f.prompts = append(f.prompts, c.Message)
 			f.prompt(c.Message)
+		case "bash":
+			f.bash = c.ID // until it is stopped, or the process ends
+		case "abort_bash":
+			ok(nil)
+			if f.bash != nil {
+				f.say(record{"id": f.bash, "type": "response", "command": "bash", "success": true, "data": record{"output": "stopped", "cancelled": true}})
+				f.bash = nil
+			}
+		case "get_session_stats":
+			ok(record{"sessionId": f.session, "tokens": record{"input": 1, "total": 1}, "cost": 1})
 		default:
 			ok(record{})
 		}
@@ -173,7 +198,23 @@ func (f *fakePi) message(role string, content []record) {
 func (f *fakePi) prompt(words string) {
 	f.say(record{"type": "agent_start"})
 	f.message("user", text(words))
-	if words == "SLOW" { // until it is stopped
+	switch words {
+	case "SLOW": // until it is stopped
+		return
+	case "ARGS":
+		f.message("assistant", text("key “"+f.api+"”, started with "+strings.Join(f.args, " ")))
+		f.settle()
+		return
+	case "GONE": // a call of the gate's that ends before there can be an answer
+		f.calls++
+		call := fmt.Sprint("call-", f.calls)
+		asked, _ := json.Marshal(record{"tool": "bash", "call": call, "input": record{"command": "rm -rf build"}})
+		f.hold = true
+		f.say(record{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": record{"command": "rm -rf build"}})
+		f.say(record{"type": "extension_ui_request", "id": "ask-" + call, "method": "input", "title": "deskbell-gate/1 " + string(asked)})
+		f.say(record{"type": "tool_execution_end", "toolCallId": call, "toolName": "bash", "result": record{"content": text("aborted")}, "isError": true})
+		f.hold = false
+		f.settle()
 		return
 	}
 	for _, line := range strings.Split(words, "\n") {
@@ -191,6 +232,9 @@ func (f *fakePi) prompt(words string) {
 		f.say(record{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": record{"command": "echo " + call}})
 		r["type"], r["id"] = "extension_ui_request", id
 		if title, _ := r["title"].(string); title == "GATE" {
+			if named, ok := r["call"].(string); ok { // models count as they like
+				call = named
+			}
 			asked, _ := json.Marshal(record{"tool": "bash", "call": call, "input": record{"command": "rm -rf build"}})
 			r["title"] = "deskbell-gate/1 " + string(asked)
 		}
@@ -208,7 +252,8 @@ func (f *fakePi) answered(line []byte) {
 	_ = json.Unmarshal(line, &a)
 	id, _ := a["id"].(string)
 	call, waits := f.asks[id]
-	if !waits {
+	if !waits { // as pi does, it makes nothing of it; the test is told
+		f.say(record{"type": "extension_ui_request", "id": "late-" + id, "method": "notify", "message": "too late for " + id + ": " + string(line)})
 		return
 	}
 	delete(f.asks, id)

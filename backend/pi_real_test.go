@@ -83,7 +83,7 @@ func stubModel(w http.ResponseWriter, r *http.Request) {
 		send(msg{"role": "assistant", "content": "I heard: " + said}, nil)
 		send(msg{}, "stop")
 	}
-	fmt.Fprint(w, "data: [DONE]\n\n")
+	fmt.Fprint(w, `data: {"id":"c","object":"chat.completion.chunk","model":"stub-1","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`+"\n\ndata: [DONE]\n\n")
 }
 
 // The real pi, with the hub's gate: what is refused does not run and the model reads why, what is allowed runs, what runs
@@ -142,9 +142,29 @@ func TestTheRealPi(t *testing.T) {
 	h.waitPiText(id, "I heard: in the fork")
 	eventually(t, "it is idle", func() bool { return h.piState(id) == "idle" })
 
+	// The gate holds there too. While its question waits the model is told something that it is to hear before it goes on.
+	h.tellPi(id, run)
+	ask := walk(h.waitPiAsks(1)[0], []string{"id"})
+	h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "and mind the tests", "steer": true}).want(http.StatusOK)
+	eventually(t, "it waits to be told", func() bool {
+		return strings.Contains(h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK).get("info", "steering"), "and mind the tests")
+	})
+	h.operator().call("POST", "/v1/messages/"+ask+"/resolve", msg{"resolution": "answered", "value": "allow"}).want(http.StatusOK)
+	h.waitPiText(id, "I heard: and mind the tests")
+	eventually(t, "it is idle, and knows what it has cost", func() bool {
+		now := h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK)
+		return now.get("session", "state") == "idle" && now.get("info", "steering") == "[]" && now.get("info", "total") != ""
+	})
+
+	// A command of the person's own passes no gate, and is stopped by Stop.
+	h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "!echo by hand"}).want(http.StatusOK)
+	h.waitPiText(id, "by hand")
+	h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "/login"}).want(http.StatusUnprocessableEntity)
+
 	before := h.piText(id)
-	h.operator().call("POST", "/api/pi/"+id+"/end", nil).want(http.StatusOK)
-	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+	if how := h.endPi(id); how != "ended by you" {
+		t.Errorf("it %s", how)
+	}
 	if again := h.startPi(msg{"resume": id}); again != id {
 		t.Fatalf("taken up as %s", again)
 	}
@@ -153,4 +173,9 @@ func TestTheRealPi(t *testing.T) {
 	if now := h.piText(id); !strings.HasPrefix(now, before) {
 		t.Errorf("its history changed:\n%s\nwas\n%s", now, before)
 	}
+	// It has its gate still, though nobody said so again.
+	h.tellPi(id, run)
+	h.operator().call("POST", "/v1/messages/"+walk(h.waitPiAsks(1)[0], []string{"id"})+"/resolve", msg{"resolution": "answered", "value": "deny"}).want(http.StatusOK)
+	h.waitPiText(id, "I heard: Refused by the person at this hub.")
+	h.endPi(id)
 }

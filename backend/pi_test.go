@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/transcript"
 )
@@ -311,6 +313,64 @@ func TestPiGate(t *testing.T) {
 	tally, err := h.hub.store.CountJudgements(t.Context(), "pi", id)
 	if err != nil || tally.Allowed != 1 || tally.Denied != 1 || tally.Waiting != 0 {
 		t.Errorf("%+v, %v", tally, err)
+	}
+}
+
+// History says of a call what pi was told: an allow that came after the call had ended is none. A call whose id was used
+// before is judged, and kept, like any.
+func TestPiIsToldWhatHistorySays(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(msg{"gate": true})
+	h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi"}}).want(http.StatusCreated)
+	for n := range 12 {
+		h.tellPi(id, "GONE")
+		call := fmt.Sprint("call-", n+1)
+		h.waitPiText(id, "too late for ask-"+call)
+	}
+
+	h.tellPi(id, "/new")
+	eventually(t, "the other session", func() bool { return h.operator().call("GET", "/api/pi/sess-1x", nil).status == http.StatusOK })
+	again := `ASK {"method":"input","title":"GATE","call":"call_0"}`
+	for n := 1; n <= 2; n++ {
+		h.tellPi("sess-1x", again)
+		eventually(t, fmt.Sprintf("%d calls are judged", n), func() bool {
+			tally, err := h.hub.store.CountJudgements(t.Context(), "pi", "sess-1x")
+			return err == nil && tally.Allowed == n
+		})
+	}
+
+	for n := range 12 {
+		call := fmt.Sprint("call-", n+1)
+		eventually(t, "it is judged as pi was told, or not at all", func() bool {
+			j, err := h.hub.store.Judgement(t.Context(), "pi", id, call)
+			if errors.Is(err, gate.ErrUnknownCall) {
+				return true // it had ended before anybody looked
+			}
+			inTime := strings.Contains(h.piText(id), "too late for ask-"+call+`: {"type":"extension_ui_response","id":"ask-`+call+`","value"`)
+			return err == nil && (inTime && j.Verdict == gate.Allow || !inTime && j.Verdict == gate.Deny && j.Judge == inbox.AgentGoneActor && strings.Contains(j.Reason, "has ended"))
+		})
+	}
+}
+
+// What the person said when pi had gone on is in the question's history as not delivered.
+func TestPiDoesNotWaitForThePerson(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, `ASK {"method":"confirm","title":"Go?","message":"x"}`)
+	it := walk(h.waitPiAsks(1)[0], []string{"id"})
+	if _, err := h.hub.inbox.Unsent(t.Context(), it, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.piAsks(); len(got) != 1 {
+		t.Errorf("one that is open is changed: %v", got)
+	}
+	h.operator().call("POST", "/v1/messages/"+it+"/resolve", `{"resolution":"answered","value":"approve"}`).want(http.StatusOK)
+	h.waitPiText(id, `{"confirmed":true}`)
+	if _, err := h.hub.inbox.Unsent(t.Context(), it, "pi had gone on"); err != nil {
+		t.Fatal(err)
+	}
+	if d := h.operator().call("GET", "/api/items/"+it, nil).want(http.StatusOK); !strings.Contains(string(d.body), "answer not delivered") || d.get("state") != "answered" {
+		t.Errorf("%s", d.body)
 	}
 }
 

@@ -195,6 +195,14 @@ func (t *tx) putJudgement(j gate.Judgement) error {
 	return err
 }
 
+// WithdrawJudgement implements gate.Store.
+func (s *Store) WithdrawJudgement(ctx context.Context, protocol, session, request, judge, reason string, when time.Time) error {
+	return s.do(ctx, func(t *tx) error {
+		return t.exec(`UPDATE judgements SET verdict = 'deny', judge = ?, reason = ?, decided_at = ?, changed = NULL WHERE protocol = ? AND session = ? AND request = ? AND judge NOT LIKE 'system:%'`,
+			judge, reason, ms(when), protocol, session, request)
+	})
+}
+
 // Judgements implements gate.Store.
 func (s *Store) Judgements(ctx context.Context, since time.Time, limit int, fn func(gate.Judgement) bool) error {
 	rows, err := s.query(ctx, `SELECT `+judgementColumns+` FROM judgements WHERE at >= ? ORDER BY at DESC, n DESC LIMIT ?`, ms(since), limit)

@@ -84,18 +84,18 @@ func (ts Transcripts) PutRows(ctx context.Context, protocol, id string, rows []t
 	}
 	last := slices.MaxFunc(rows, func(a, b transcript.Row) int { return a.N - b.N }).N
 	return ts.s.do(ctx, func(t *tx) error {
-		n, err := t.run(`UPDATE transcripts SET rev = rev + 1, row_count = max(row_count, ?) WHERE protocol = ? AND id = ?`, last, protocol, id)
+		n, err := t.run(`UPDATE transcripts SET rev = rev + ?, row_count = max(row_count, ?) WHERE protocol = ? AND id = ?`, len(rows), last, protocol, id)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return transcript.ErrUnknown
 		}
-		for _, r := range rows {
+		for i, r := range rows {
 			if err := t.exec(`INSERT INTO transcript_rows (protocol, session, n, rev, kind, at, body, text)
-				VALUES (?1, ?2, ?3, (SELECT rev FROM transcripts WHERE protocol = ?1 AND id = ?2), ?4, ?5, ?6, ?7)
+				VALUES (?1, ?2, ?3, (SELECT rev FROM transcripts WHERE protocol = ?1 AND id = ?2) - ?8, ?4, ?5, ?6, ?7)
 				ON CONFLICT (protocol, session, n) DO UPDATE SET rev = excluded.rev, kind = excluded.kind, at = excluded.at, body = excluded.body, text = excluded.text`,
-				protocol, id, r.N, r.Kind, ms(r.At), string(r.Body), r.Text); err != nil {
+				protocol, id, r.N, r.Kind, ms(r.At), string(r.Body), r.Text, len(rows)-1-i); err != nil {
 				return err
 			}
 		}
@@ -133,9 +133,29 @@ func (ts Transcripts) Rows(ctx context.Context, protocol, id string, q transcrip
 		where, args = append(where, `text LIKE ? ESCAPE '\'`), append(args, "%"+likeEscaper.Replace(q.Text)+"%")
 	}
 	rows, err := ts.s.query(ctx, `SELECT n, rev, kind, at, body, text FROM transcript_rows WHERE `+strings.Join(where, ` AND `)+order, append(args, limit)...)
-	out, err := all(rows, err, scanTranscriptRow)
+	out, err := withinBytes(rows, err, q.Bytes)
 	slices.SortFunc(out, func(a, b transcript.Row) int { return a.N - b.N })
 	return out, err
+}
+
+// withinBytes reads rows until their bodies are more than most bytes; 0: all of them.
+func withinBytes(rows *sql.Rows, err error, most int) ([]transcript.Row, error) {
+	if err != nil || most <= 0 {
+		return all(rows, err, scanTranscriptRow)
+	}
+	defer rows.Close()
+	var out []transcript.Row
+	for size := 0; rows.Next(); {
+		r, err := scanTranscriptRow(rows)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(r.Body); size > most && len(out) > 0 {
+			return out, nil
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
@@ -143,6 +163,17 @@ var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 // EndAll implements transcript.Store.
 func (ts Transcripts) EndAll(ctx context.Context, how string, when time.Time) error {
 	return ts.s.do(ctx, func(t *tx) error {
+		const live = `SELECT protocol, id FROM transcripts WHERE ended_at = 0`
+		for _, q := range []string{
+			`UPDATE transcripts SET rev = rev + 1 WHERE ended_at = 0`,
+			`UPDATE transcript_rows SET body = json_set(json_remove(body, '$.open'), '$.interrupted', json('true')),
+				rev = (SELECT rev FROM transcripts WHERE protocol = transcript_rows.protocol AND id = transcript_rows.session)
+				WHERE (protocol, session) IN (` + live + `) AND CASE WHEN json_valid(body) THEN json_extract(body, '$.open') END`,
+		} {
+			if err := t.exec(q); err != nil {
+				return err
+			}
+		}
 		return t.exec(`UPDATE transcripts SET ended_at = ?, ended = ? WHERE ended_at = 0`, ms(when), how)
 	})
 }

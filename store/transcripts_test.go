@@ -123,3 +123,84 @@ func BenchmarkPutRows(b *testing.B) {
 		}
 	}
 }
+
+// Who reads what changed in pages misses nothing of what was stored at once.
+func TestChangesInPages(t *testing.T) {
+	ts, ctx := openAt(t, t.TempDir()).Transcripts(), t.Context()
+	if err := ts.Put(ctx, session("a")); err != nil {
+		t.Fatal(err)
+	}
+	const many = 301
+	var all []transcript.Row
+	for n := range many + 1 {
+		all = append(all, transcriptRow(n+1, ""))
+	}
+	if err := ts.PutRows(ctx, "pi", "a", all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	if err := ts.PutRows(ctx, "pi", "a", all[1:]); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for rev, more := int64(1), true; more; {
+		rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{After: rev, Limit: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			rev = max(rev, r.Rev)
+		}
+		seen += len(rows)
+		more = len(rows) > 0
+	}
+	if seen != many {
+		t.Errorf("%d of %d", seen, many)
+	}
+}
+
+// A page of rows with pictures is as large as it may be, and no larger; one row is there however large it is.
+func TestRowsWithinBytes(t *testing.T) {
+	ts, ctx := openAt(t, t.TempDir()).Transcripts(), t.Context()
+	if err := ts.Put(ctx, session("a")); err != nil {
+		t.Fatal(err)
+	}
+	for n := 1; n <= 5; n++ {
+		r := transcriptRow(n, "same")
+		r.Body = json.RawMessage(`"` + strings.Repeat("x", 998) + `"`)
+		if err := ts.PutRows(ctx, "pi", "a", []transcript.Row{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, q := range map[string]transcript.Query{"[4 5]": {Bytes: 2500}, "[5]": {Bytes: 1}, "[2 3]": {Before: 4, Bytes: 2000}, "[1 2]": {From: 1, Bytes: 2000}, "[3 4]": {After: 2, Bytes: 2999}, "[1 2 3 4 5]": {Bytes: 5000, Text: "same"}} {
+		rows, err := ts.Rows(ctx, "pi", "a", q)
+		if got := fmt.Sprint(numbers(rows)); err != nil || got != want {
+			t.Errorf("%+v: %s, %v, want %s", q, got, err, want)
+		}
+	}
+}
+
+// What was open when the hub was killed is not open for ever: it was broken off, and who reads what changed is told.
+func TestRowsThatWereOpenAreBrokenOff(t *testing.T) {
+	ts, ctx := openAt(t, t.TempDir()).Transcripts(), t.Context()
+	ended := session("b")
+	ended.EndedAt = noon
+	for _, s := range []transcript.Session{session("a"), ended} {
+		open, shut := transcriptRow(1, ""), transcriptRow(2, "")
+		open.Body = json.RawMessage(`{"n":1,"open":true}`)
+		odd := transcriptRow(3, "")
+		odd.Body = json.RawMessage(`odd`)
+		if err := errors.Join(ts.Put(ctx, s), ts.PutRows(ctx, "pi", s.ID, []transcript.Row{open, shut, odd})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ts.EndAll(ctx, "the hub ended", noon.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := ts.Rows(ctx, "pi", "a", transcript.Query{After: 3, Limit: 10})
+	if err != nil || len(rows) != 1 || string(rows[0].Body) != `{"n":1,"interrupted":true}` {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if rows, err := ts.Rows(ctx, "pi", "b", transcript.Query{After: 3, Limit: 10}); err != nil || len(rows) != 0 {
+		t.Errorf("of one that had ended: %+v, %v", rows, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (a *app) pi(ctx context.Context, program string, gate bool, args []string) 
 	if program == "" {
 		program = cfg.Pi
 	}
-	r := &relay{app: a, cfg: cfg, args: args, wake: make(chan struct{}, 1), asks: map[string][]byte{}}
+	r := newRelay(a, cfg, args)
 	if r.folder, err = os.Getwd(); err != nil {
 		return err
 	}
@@ -69,11 +70,13 @@ func (a *app) pi(ctx context.Context, program string, gate bool, args []string) 
 		}
 		all = append(all, "-e", file)
 	}
+	all = append(all, args...)
+	r.args = all[2:] // the gate among them: who takes the session up again is to have it too
 	conn, err := r.dial(ctx)
 	if err != nil {
 		return err
 	}
-	if r.pi, err = piproc.Start(piproc.Spec{Path: program, Args: append(all, args...), MaxLine: maxRelayed}); err != nil {
+	if r.pi, err = piproc.Start(piproc.Spec{Path: program, Args: all, MaxLine: maxRelayed}); err != nil {
 		_ = conn.CloseNow()
 		return err
 	}
@@ -97,6 +100,9 @@ func (r *relay) dial(ctx context.Context) (*websocket.Conn, error) {
 	base, err := r.find(r.cfg)
 	if err != nil {
 		return nil, err
+	}
+	if u, err := url.Parse(base); err != nil || !isLoopback(u.Hostname()) {
+		return nil, fmt.Errorf("%s is another machine: a pi is connected to a hub on this one only", base)
 	}
 	token, err := operatorToken(r.cfg.Data)
 	if err != nil {

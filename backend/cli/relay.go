@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,12 +34,32 @@ type relay struct {
 	folder string
 	args   []string
 
-	mu    sync.Mutex
-	queue [][]byte
-	size  int
-	last  bool              // nothing more will be queued
-	asks  map[string][]byte // dialogs that wait, by id: a hub that comes back is asked again
-	wake  chan struct{}
+	mu     sync.Mutex
+	queue  []said
+	size   int
+	lost   backend.PiRelayRecord // what did not fit into the queue
+	last   bool                  // nothing more will be queued
+	watch  *pirpc.Session        // what pi does: no dialog is handed over that it does not wait for any more
+	asks   map[string]asked      // dialogs that wait, by id: a hub that comes back is asked again
+	begins map[string][]byte     // of the calls that run, by id
+	wake   chan struct{}
+}
+
+// said is a record of pi's; ask is the id of the dialog that it opens, "" for any other.
+type said struct {
+	record []byte
+	ask    string
+}
+
+// asked is a dialog, when it came, and the call that it belongs to.
+type asked struct {
+	record []byte
+	at     time.Time
+	call   string
+}
+
+func newRelay(a *app, cfg config.Config, args []string) *relay {
+	return &relay{app: a, cfg: cfg, args: args, watch: pirpc.New(0), asks: map[string]asked{}, begins: map[string][]byte{}, wake: make(chan struct{}, 1)}
 }
 
 // run hands records both ways until pi has ended and the hub knows, or does not answer any more.
@@ -78,16 +98,16 @@ func (r *relay) read() {
 		var large *pirpc.TooLargeError
 		switch {
 		case errors.As(err, &large):
-			r.put(meta(backend.PiRelayRecord{Type: backend.PiRelayDropped, Size: large.Size}))
+			r.put(said{record: meta(backend.PiRelayRecord{Type: backend.PiRelayDropped, Size: large.Size})})
 			continue
 		case err == nil:
-			r.put(record)
+			r.take(own(record), time.Now())
 			continue
 		}
 		break
 	}
 	e, _ := r.pi.Wait(context.Background()) // its output has ended, so it has
-	r.put(meta(backend.PiRelayRecord{Type: backend.PiRelayExit, Code: e.Code, Stderr: e.Stderr}))
+	r.put(said{record: meta(backend.PiRelayRecord{Type: backend.PiRelayExit, Code: e.Code, Stderr: e.Stderr})})
 	r.mu.Lock()
 	r.last = true
 	r.mu.Unlock()
@@ -102,16 +122,61 @@ func meta(m backend.PiRelayRecord) []byte {
 	return raw
 }
 
-func (r *relay) put(record []byte) {
-	r.mu.Lock()
-	r.queue = append(r.queue, record)
-	r.size += len(record)
-	for r.size > maxKept && len(r.queue) > 1 {
-		r.size -= len(r.queue[0])
-		r.queue = r.queue[1:]
+// own is a record of pi's as it may be handed over: one whose type is the relay's own is wrapped, since nothing that pi
+// runs may speak for the relay.
+func own(record []byte) []byte {
+	var head struct {
+		Type string `json:"type"`
 	}
-	if a, ok := pirpc.ReadAsk(record, time.Time{}); ok {
-		r.asks[a.ID] = record
+	if json.Unmarshal(record, &head) != nil || !strings.HasPrefix(head.Type, "relay_") {
+		return record
+	}
+	wrapped, err := json.Marshal(map[string]any{"type": "pi_" + head.Type, "record": json.RawMessage(record)})
+	if err != nil { // it was just read
+		return []byte("{}")
+	}
+	return wrapped
+}
+
+// take queues a record of pi's, and notes the dialogs that it opens and ends.
+func (r *relay) take(record []byte, now time.Time) {
+	s := said{record: record}
+	r.mu.Lock()
+	fx := r.watch.Take(record, now)
+	for _, a := range fx.Asks {
+		s.ask = a.ID
+		r.asks[a.ID] = asked{record, now, a.Call}
+	}
+	r.drop(fx.Ended)
+	for _, row := range fx.Rows {
+		switch {
+		case row.Kind != pirpc.ToolRow:
+		case !row.Open:
+			delete(r.begins, row.Tool.Call)
+		case r.begins[row.Tool.Call] == nil:
+			r.begins[row.Tool.Call] = record
+		}
+	}
+	r.mu.Unlock()
+	r.put(s)
+}
+
+// drop forgets dialogs that pi does not wait for any more. r.mu is held.
+func (r *relay) drop(asks []pirpc.EndedAsk) {
+	for _, e := range asks {
+		delete(r.asks, e.ID)
+	}
+}
+
+func (r *relay) put(s said) {
+	r.mu.Lock()
+	r.queue = append(r.queue, s)
+	r.size += len(s.record)
+	for r.size > maxKept && len(r.queue) > 1 {
+		r.size -= len(r.queue[0].record)
+		r.lost.Type, r.lost.Size = backend.PiRelayDropped, r.lost.Size+int64(len(r.queue[0].record))
+		r.lost.Records++
+		r.queue = r.queue[1:]
 	}
 	r.mu.Unlock()
 	r.ring()
@@ -128,37 +193,70 @@ func (r *relay) answered(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.asks, id)
+	r.watch.Answered(id)
 }
 
-// next takes the oldest record that was not handed over; more says whether there will be others.
-func (r *relay) next() (record []byte, more bool) {
+// next takes the oldest record that was not handed over; more says whether there will be others. A dialog that pi has
+// ended since is passed over.
+func (r *relay) next(now time.Time) (s said, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) == 0 {
-		return nil, !r.last
+	if r.lost.Records > 0 {
+		s.record, r.lost = meta(r.lost), backend.PiRelayRecord{}
+		return s, true
 	}
-	record, r.queue = r.queue[0], r.queue[1:]
-	r.size -= len(record)
-	return record, true
+	for len(r.queue) > 0 {
+		s, r.queue = r.queue[0], r.queue[1:]
+		r.size -= len(s.record)
+		if s.ask == "" {
+			return s, true
+		}
+		if record := r.stillAsked(s.ask, now); record != nil {
+			return said{record, s.ask}, true
+		}
+	}
+	return said{}, !r.last
 }
 
 // back puts a record that could not be handed over where it was.
-func (r *relay) back(record []byte) {
+func (r *relay) back(s said) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue = append([][]byte{record}, r.queue...)
-	r.size += len(record)
+	r.queue = append([]said{s}, r.queue...)
+	r.size += len(s.record)
 }
 
-// waiting are the dialogs that the hub was told of and that still wait.
-func (r *relay) waiting() [][]byte {
+// stillAsked is the record of a dialog that pi still waits for, with as much of its time as is left; nil when it does not
+// any more. r.mu is held.
+func (r *relay) stillAsked(id string, now time.Time) []byte {
+	r.drop(r.watch.Tick(now).Ended)
+	a, ok := r.asks[id]
+	if !ok {
+		return nil
+	}
+	return pirpc.Later(a.record, now.Sub(a.at))
+}
+
+// waiting are the dialogs that the hub was told of and that still wait, each after the call that it belongs to.
+func (r *relay) waiting(now time.Time) [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out [][]byte
-	for _, id := range slices.Sorted(maps.Keys(r.asks)) {
-		if !slices.ContainsFunc(r.queue, func(q []byte) bool { return &q[0] == &r.asks[id][0] }) {
-			out = append(out, r.asks[id])
+	begun := map[string]bool{}
+	for _, a := range r.watch.Asks() {
+		id := a.ID
+		if slices.ContainsFunc(r.queue, func(q said) bool { return q.ask == id }) {
+			continue
 		}
+		record := r.stillAsked(id, now)
+		if record == nil {
+			continue
+		}
+		if call := r.asks[id].call; !begun[call] && r.begins[call] != nil {
+			out = append(out, r.begins[call])
+			begun[call] = true
+		}
+		out = append(out, record)
 	}
 	return out
 }
@@ -191,7 +289,7 @@ func (r *relay) toHub(ctx context.Context, conn *websocket.Conn, again bool) err
 	}
 	first := [][]byte{meta(backend.PiRelayRecord{Type: backend.PiRelayHello, Folder: r.folder, Args: r.args})}
 	if again {
-		first = append(first, r.waiting()...)
+		first = append(first, r.waiting(time.Now())...)
 	}
 	for _, record := range first {
 		if err := write(record); err != nil {
@@ -199,11 +297,11 @@ func (r *relay) toHub(ctx context.Context, conn *websocket.Conn, again bool) err
 		}
 	}
 	for {
-		record, more := r.next()
+		s, more := r.next(time.Now())
 		if !more {
 			return nil
 		}
-		if record == nil {
+		if s.record == nil {
 			select {
 			case <-r.wake:
 				continue
@@ -211,8 +309,8 @@ func (r *relay) toHub(ctx context.Context, conn *websocket.Conn, again bool) err
 				return ctx.Err()
 			}
 		}
-		if err := write(record); err != nil {
-			r.back(record)
+		if err := write(s.record); err != nil {
+			r.back(s)
 			return err
 		}
 	}

@@ -32,6 +32,7 @@ type callView struct {
 	Permission []render.Span   `json:"permission,omitempty"`
 	About      []aboutView     `json:"about,omitempty"`
 	Session    string          `json:"session,omitempty"`
+	Request    string          `json:"request,omitempty"`
 	Subagent   bool            `json:"subagent"`
 	Prompt     []render.Span   `json:"prompt,omitempty"`
 	Steps      []callStep      `json:"steps"`
@@ -118,7 +119,7 @@ func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
 		Subagent: c.Subagent, Steps: []callStep{}, Editable: append([]string{}, c.Editable...),
 	}
 	if c.Session != "" {
-		v.Session = protocol + "/" + c.Session
+		v.Session, v.Request = protocol+"/"+c.Session, c.Request
 	}
 	if c.Prompt != "" {
 		prompt, _ := render.Cut(c.Prompt, maxPrompt)

@@ -89,13 +89,14 @@ type piView struct {
 	Ended     []render.Span `json:"ended,omitempty"`
 	Rows      int           `json:"rows"`
 	Resumable bool          `json:"resumable"`
+	Kept      bool          `json:"kept"`
 	Then      string        `json:"then,omitempty"` // the session that took its place, while that runs
 }
 
 func (d *Desk) viewPi(s transcript.Session) (piView, pirpc.Info, []PiAsk) {
 	v := piView{
 		ID: s.ID, Agent: s.Agent, Title: shortSpans(s.Title), Folder: shortSpans(s.Folder), State: pirpc.Exited, Origin: s.Origin, Args: list(s.Args),
-		OpenedAt: ms(s.OpenedAt), LastSeen: ms(s.LastSeen), EndedAt: ms(s.EndedAt), Rows: s.Rows, Resumable: s.File != "" && !s.EndedAt.IsZero(),
+		OpenedAt: ms(s.OpenedAt), LastSeen: ms(s.LastSeen), EndedAt: ms(s.EndedAt), Rows: s.Rows, Resumable: s.File != "" && !s.EndedAt.IsZero(), Kept: s.File != "",
 	}
 	var info pirpc.Info
 	_ = json.Unmarshal(s.Info, &info) // the hub's own; without it the page says less

@@ -26,7 +26,7 @@ func (d *Desk) piRows(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if limit == 0 {
 		limit = piRowsPage
 	}
-	query := transcript.Query{After: int64(numbers[0]), Before: numbers[1], From: numbers[2], Text: q.Get("q"), Limit: limit}
+	query := transcript.Query{After: int64(numbers[0]), Before: numbers[1], From: numbers[2], Text: q.Get("q"), Limit: limit, Bytes: maxPiPage}
 	if _, err := d.Transcripts.Get(r.Context(), piName, r.PathValue("id")); err != nil {
 		return err
 	}
@@ -39,8 +39,19 @@ func (d *Desk) piRows(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		rev = max(rev, row.Rev)
 		views = append(views, viewPiRow(row))
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"rows": views, "rev": rev})
+	more := false
+	if query.After > 0 && len(rows) > 0 {
+		rest, err := d.Transcripts.Rows(r.Context(), piName, r.PathValue("id"), transcript.Query{After: rev, Limit: 1})
+		if err != nil {
+			return err
+		}
+		more = len(rest) > 0
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"rows": views, "rev": rev, "more": more})
 }
+
+// maxPiPage bounds the rows of a page, in bytes: pictures are large.
+const maxPiPage = 8 << 20
 
 // piSpan is text of a terminal: what is hidden in it is labelled, what is coloured has a style.
 type piSpan struct {

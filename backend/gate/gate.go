@@ -122,6 +122,8 @@ type Store interface {
 	// PutJudgement stores a judgement, or completes the one that waits. ErrJudged when there is one that does not wait.
 	// What the agent did before the call (Call.Prompt, Call.Steps) is not kept with it.
 	PutJudgement(ctx context.Context, j Judgement) error
+	// WithdrawJudgement makes a judgement of a person's or a rule's one that denied, by judge: its answer did not go out.
+	WithdrawJudgement(ctx context.Context, protocol, session, request, judge, reason string, at time.Time) error
 	// Judgements calls fn with the newest limit judgements since then, newest first, until fn says false.
 	Judgements(ctx context.Context, since time.Time, limit int, fn func(Judgement) bool) error
 	// JudgementsOf calls fn with the judgements of one session, oldest first, until fn says false.

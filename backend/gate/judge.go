@@ -364,3 +364,13 @@ func (g *Gate) retire(ctx context.Context) error {
 	}
 	return g.revokeAll(ctx, retention, func(r Rule) bool { return old(r) && uses[r.ID].Last.Before(before) })
 }
+
+// Unsent ends a judgement whose answer did not go out: whoever asked had left by then, so nobody allowed or denied it.
+// One that there is not, or that was ended so already, stays as it is.
+func (g *Gate) Unsent(ctx context.Context, s Subject, why string) error {
+	if err := g.Store.WithdrawJudgement(ctx, s.Protocol, s.Call.Session, s.Call.Request, inbox.AgentGoneActor, why, g.Now()); err != nil {
+		return err
+	}
+	g.OnChange()
+	return nil
+}

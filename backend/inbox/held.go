@@ -44,6 +44,18 @@ func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
 	})
 }
 
+// Unsent notes of an item that was answered that its agent never got the answer: it did not wait for it any more. One that
+// ended in another way stays as it is.
+func (in *Inbox) Unsent(ctx context.Context, id, note string) (Item, error) {
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		if it.State != Answered && it.State != Declined {
+			return unchanged(it)
+		}
+		it.ChangedAt = now
+		return Change{Item: it, Entry: Entry{At: now, Actor: AgentGoneActor, Action: "answer not delivered", Note: note}}, nil
+	})
+}
+
 // Rule answers an open call as a rule says that came to hold while it waited: Allow or Deny. What has ended is returned
 // as it ended, and what the person has decided and may still take back is theirs.
 func (in *Inbox) Rule(ctx context.Context, id, rule, value, reason string) (Item, error) {

@@ -1,10 +1,12 @@
 package pirpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -69,7 +71,7 @@ func ReadAsk(raw []byte, at time.Time) (Ask, bool) {
 		return Ask{}, false
 	}
 	a, ok := readAsk(f, at)
-	a.Raw = raw
+	a.Raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 	return a, ok
 }
 
@@ -204,6 +206,20 @@ func readOptions(f fields) []Option {
 		}
 	}
 	return out
+}
+
+// Later is a dialog's request as it stands that much later: with what is left of its time.
+func Later(request []byte, after time.Duration) []byte {
+	f := object(request)
+	for _, name := range []string{"timeout", "timeoutMs"} {
+		if t := f.duration(name); t > 0 && after > margin {
+			f[name] = json.RawMessage(strconv.FormatInt(max(1, (t-after).Milliseconds()), 10))
+			if later, err := json.Marshal(f); err == nil {
+				return later
+			}
+		}
+	}
+	return request
 }
 
 // AnswerID is the id of the dialog that a record answers; false for any other record.

@@ -8,12 +8,15 @@ import (
 
 // The bounds of what is kept of one row, in bytes. What is cut is said to be cut.
 const (
-	maxText   = 256 << 10 // of one block
-	maxImage  = 4 << 20   // of one image, as base64
-	maxArgs   = 256 << 10
-	maxRaw    = 16 << 10
-	maxLabel  = 4 << 10 // titles, names, options
-	maxBlocks = 500
+	maxText    = 256 << 10 // of one block
+	maxImage   = 4 << 20   // of one image, as base64
+	maxArgs    = 256 << 10
+	maxRaw     = 16 << 10
+	maxLabel   = 4 << 10 // titles, names, options
+	maxBlocks  = 500
+	maxRowText = 4 << 20  // of all blocks together
+	maxRowData = 16 << 20 // of all images together
+	maxNested  = 8        // contents within contents
 )
 
 // Text is text that grows by pieces. In JSON it is a string.
@@ -78,7 +81,9 @@ func clip(s string, n int) string {
 }
 
 // blocks reads the content of a message or result, in any of the forms it is sent in.
-func blocks(raw json.RawMessage) []Block {
+func blocks(raw json.RawMessage) []Block { return nested(raw, 0) }
+
+func nested(raw json.RawMessage, depth int) []Block {
 	if s := str(raw); s != "" {
 		b := Block{Kind: TextBlock}
 		b.set(s)
@@ -88,17 +93,24 @@ func blocks(raw json.RawMessage) []Block {
 		if _, isBlock := f["type"]; isBlock && f.raw("content") == nil {
 			return []Block{block(raw)}
 		}
-		if c := f.raw("content", "text"); c != nil {
-			return blocks(c)
+		if c := f.raw("content", "text"); c != nil && depth < maxNested {
+			return nested(c, depth+1)
 		}
 		return []Block{other(raw)}
 	}
 	var out []Block
+	text, data := 0, 0
 	for _, one := range array(raw) {
-		if len(out) == maxBlocks {
+		b := block(one)
+		if len(out) == maxBlocks || text+len(b.Text) > maxRowText {
 			return append(out, Block{Kind: OtherBlock, Text: Text("(more is left out)"), Cut: true})
 		}
-		out = append(out, block(one))
+		if data += len(b.Data); data > maxRowData {
+			data -= len(b.Data)
+			b.Data, b.Cut = "", true
+		}
+		text += len(b.Text)
+		out = append(out, b)
 	}
 	return out
 }

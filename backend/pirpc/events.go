@@ -17,12 +17,15 @@ var renamed = map[string]string{
 func (s *Session) take(line []byte) {
 	f := object(line)
 	if f == nil {
-		s.notice("warning", "not a record", clip(Plain(strings.ToValidUTF8(string(line), "\uFFFD")), maxRaw))
+		s.noRecord(line)
 		return
 	}
 	first := !s.first
 	s.first = true
 	kind := f.text("type")
+	if s.hold(kind, f, line) {
+		return
+	}
 	switch {
 	case kind == "command" || specs[canonical(kind)].known():
 		s.seed = s.seed || first && kind == "command"
@@ -35,6 +38,25 @@ func (s *Session) take(line []byte) {
 		s.unknown("record without a type", line)
 	default:
 		s.event(kind, f, line)
+	}
+}
+
+// noRecord notes a line that is none. Those that come one after the other are one note, so that a stray program's output
+// does not fill the transcript.
+func (s *Session) noRecord(line []byte) {
+	text := clip(Plain(strings.ToValidUTF8(string(line), "\uFFFD")), maxRaw)
+	if r := s.junk; r != nil && r.N == s.rows {
+		b := &r.Blocks[0]
+		if room := maxRaw - len(b.Text) - 1; room < len(text) {
+			b.Cut = true
+		} else {
+			b.add("\n" + text)
+		}
+		s.touch(r)
+		return
+	}
+	if s.junk = s.notice("warning", "not a record", text); len(s.junk.Blocks) == 0 {
+		s.junk = nil
 	}
 }
 
@@ -80,6 +102,10 @@ func (s *Session) response(f fields) {
 	if p.row != nil {
 		s.ranBash(p.row, r)
 	}
+	if s.compacting && r.Command.Type == "compact" { // one that failed may have no other end
+		s.compaction(true, fields{"errorMessage": f.raw("error")})
+	}
+	s.settleEarly()
 }
 
 // applied takes over what an answer says of the session.
@@ -88,9 +114,23 @@ func (s *Session) applied(r Result) {
 	s.fx.Changed = true
 	switch r.Command.Type {
 	case "get_state":
-		s.Info.state(f)
+		if s.own(f) {
+			s.Info.state(f)
+			s.named = s.Info.SessionID != ""
+			s.joins(f)
+		}
 	case "get_session_stats":
-		s.Info.stats(f)
+		if s.own(f) {
+			s.Info.stats(f)
+		}
+	case "prompt":
+		if text, _ := r.Command.Params["message"].(string); strings.HasPrefix(text, "/") {
+			s.tell("get_state") // an extension's command may have put another session in this one's place, without a word
+		}
+	case "abort":
+		if (s.running || s.retrying) && !s.compacting { // it is answered when nothing goes on any more
+			s.idle()
+		}
 	case "get_commands":
 		s.Info.Commands = slashCommands(f)
 	case "get_available_models":
@@ -119,19 +159,54 @@ func (s *Session) applied(r Result) {
 	}
 }
 
-// replace ends everything of the session that was there. An older pi says nothing about what it broke off.
-func (s *Session) replace() {
-	s.interrupt()
-	s.retire(WhyReplaced, func(Ask) bool { return true })
-	s.running, s.retrying, s.compacting, s.idleAt = false, false, false, time.Time{}
-	commands, all, levels := s.Info.Commands, s.Info.Models, s.Info.Levels
-	s.Info = emptyInfo()
-	s.Info.Commands, s.Info.Models, s.Info.Levels = commands, all, levels
-	s.fx.Replaced = true
+// own says whether an answer is about the session that is known here. One about another tells that pi has put that one in
+// its place by itself; while a command of ours may just have done so, its own answer is waited for.
+func (s *Session) own(f fields) bool {
+	id := clip(f.text("sessionId", "session_id"), maxLabel)
+	if id == "" || !s.named || id == s.Info.SessionID {
+		return true
+	}
+	if s.replacing() {
+		return false
+	}
+	s.replace()
+	return true
 }
 
-// Restart counts rows from the beginning, for the session that replaced another.
-func (s *Session) Restart(rows int) { s.rows = rows }
+// joins takes over that something goes on already, of a pi that was met in the middle of it. That nothing does is taken
+// from its events alone: an older one says so between two attempts.
+func (s *Session) joins(f fields) {
+	if f.bool("isStreaming") && !s.running {
+		s.running, s.idleAt = true, time.Time{}
+	}
+	s.compacting = s.compacting || f.bool("isCompacting")
+}
+
+// replace ends everything of the session that was there, and begins another. An older pi says nothing about what it broke
+// off.
+func (s *Session) replace() {
+	s.gone = map[string]bool{}
+	for _, r := range s.tools {
+		s.gone[r.Tool.Call] = true
+	}
+	s.interrupt()
+	s.leaveShell()
+	s.retire(WhyReplaced, func(Ask) bool { return true })
+	s.running, s.retrying, s.compacting, s.idleAt = false, false, false, time.Time{}
+	was := s.Info
+	was.Statuses, was.Widgets, was.Steering, was.FollowUp, was.Retry = []Keyed{}, []Widget{}, []string{}, []string{}, nil
+	if len(s.early) > 0 {
+		was.Title = s.title
+	}
+	s.Info = emptyInfo()
+	s.Info.Commands, s.Info.Models, s.Info.Levels = was.Commands, was.Models, was.Levels
+	s.failed, s.junk, s.said, s.named, s.rows = nil, nil, false, false, 0
+	s.fx.Was = &was
+	for _, e := range s.early { // what its extensions said while it came up
+		s.applyEarly(e)
+	}
+	s.early = nil
+}
 
 func (s *Session) ranBash(row *Row, r Result) {
 	row.Open = false
@@ -310,6 +385,10 @@ func (s *Session) ask(f fields, line []byte) {
 	if n := len(s.tools); n > 0 {
 		t := *s.tools[n-1].Tool
 		a.Call, a.Tool = t.Call, &t
+	}
+	if s.expects(func(p pending) bool { return p.command.Type == "abort" }) {
+		s.cancel(a) // what is stopped asks no more, and would wait for the answer
+		return
 	}
 	if large := len(line) > maxAsk; large || len(s.asks) >= maxAsks {
 		why := WhyMany

@@ -68,7 +68,7 @@ type replayed struct {
 }
 
 func (r *replayed) apply(fx Effects) {
-	for _, row := range fx.Rows {
+	for _, row := range append(fx.Rows, fx.Next...) {
 		if !slices.Contains(r.rows, row) {
 			r.rows = append(r.rows, row)
 		}
@@ -85,7 +85,7 @@ func (r *replayed) apply(fx Effects) {
 	if fx.Settled {
 		r.settled++
 	}
-	if fx.Replaced {
+	if fx.Was != nil {
 		r.replaced++
 	}
 	if st := r.s.State(); len(r.states) == 0 || r.states[len(r.states)-1] != st {

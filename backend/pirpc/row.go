@@ -61,6 +61,15 @@ type Tool struct {
 	Exit      *int            `json:"exit,omitempty"` // of a BashRow
 }
 
+// size is how much text it holds, in bytes.
+func (r *Row) size() int {
+	n := 0
+	for _, b := range r.Blocks {
+		n += len(b.Text)
+	}
+	return n
+}
+
 // Text is everything in the row that somebody might look for.
 func (r *Row) Text() string {
 	parts := []string{r.Title, r.Error, plain(r.Blocks)}
@@ -70,7 +79,7 @@ func (r *Row) Text() string {
 		}
 	}
 	if t := r.Tool; t != nil {
-		parts = append(parts, t.Name, string(t.Arguments), plain(t.Result))
+		parts = append(parts, t.Name, string(t.Arguments), plain(t.Result), t.Call)
 	}
 	return strings.TrimSpace(Plain(strings.Join(parts, "\n")))
 }

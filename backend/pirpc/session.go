@@ -36,8 +36,10 @@ type Effects struct {
 	Results []Result
 	// Changed says that the state, or what Info tells, moved.
 	Changed bool
-	// Replaced says that another session is there in this process: whoever keeps a record begins a new one.
-	Replaced bool
+	// Was is what was known of the session that another one took the place of in this process, nil where none did: whoever
+	// keeps a record begins a new one. Next are the other one's rows.
+	Was  *Info
+	Next []*Row
 	// Settled says that it has just become idle.
 	Settled bool
 	// Write is what must be written to pi, each a record.
@@ -56,6 +58,12 @@ type Session struct {
 	asks     []Ask
 	pending  map[string]pending
 	ids      int
+	named    bool            // pi has said which session it is
+	said     bool            // there is a row of what was said or done
+	gone     map[string]bool // the calls that the session before this one left open
+	early    []early         // what came while another session may be on its way
+	title    string          // as it was before that
+	junk     *Row            // the last row, where it holds what is no record
 
 	ready, running, retrying, compacting, stopping, exited bool
 	settles                                                bool      // this pi says when it has settled
@@ -90,7 +98,7 @@ func (s *Session) State() State {
 		return Compacting
 	case s.retrying:
 		return Retrying
-	case s.running:
+	case s.running, s.shell():
 		return Running
 	}
 	return Idle
@@ -98,6 +106,19 @@ func (s *Session) State() State {
 
 // Busy says whether a run is under way, whatever it waits for.
 func (s *Session) Busy() bool { return s.running || s.retrying || s.compacting }
+
+// shell says whether a command of the person's own runs.
+func (s *Session) shell() bool { return s.expects(func(p pending) bool { return p.row != nil }) }
+
+// expects says whether the answer of such a command is still to come.
+func (s *Session) expects(which func(pending) bool) bool {
+	for _, p := range s.pending {
+		if which(p) {
+			return true
+		}
+	}
+	return false
+}
 
 // Asks are the dialogs that wait for an answer, oldest first.
 func (s *Session) Asks() []Ask { return slices.Clone(s.asks) }
@@ -183,7 +204,9 @@ func (s *Session) Exit(how string, now time.Time) Effects {
 	if s.exited {
 		return s.end(before)
 	}
+	s.noteEarly()
 	s.interrupt()
+	s.leaveShell()
 	s.retire(WhyExited, func(Ask) bool { return true })
 	fx.Write = nil // nobody reads it
 	fx.Results = append(fx.Results, s.overdue(now, true)...)
@@ -211,10 +234,16 @@ func (s *Session) Command(c Command, now time.Time) (id string, line []byte, fx 
 	}
 	before := s.State()
 	s.begin(now)
+	id, line = s.expect(c)
+	return id, line, s.end(before), nil
+}
+
+// expect makes the record of a checked command and expects its answer.
+func (s *Session) expect(c Command) (id string, line []byte) {
 	s.ids++
 	p := pending{id: s.ids, command: c}
 	if within := specs[c.Type].within; within > 0 {
-		p.deadline = now.Add(within)
+		p.deadline = s.now.Add(within)
 	}
 	if c.Type == "bash" {
 		text, _ := c.Params["command"].(string)
@@ -223,7 +252,13 @@ func (s *Session) Command(c Command, now time.Time) (id string, line []byte, fx 
 	}
 	id = nativeID(p.id)
 	s.pending[id] = p
-	return id, c.encode(p.id, s.seed), s.end(before), nil
+	return id, c.encode(p.id, s.seed)
+}
+
+// tell is expect for what nobody but the session itself waits for.
+func (s *Session) tell(kind string) {
+	_, line := s.expect(Command{Type: kind})
+	s.fx.Write = append(s.fx.Write, line)
 }
 
 // ErrExited: the process has ended.
@@ -244,25 +279,27 @@ func (s *Session) Answer(id string, a Answer, now time.Time) ([]byte, Effects, e
 	return line, s.end(before), err
 }
 
+// Answered takes a dialog for answered that somebody else has answered.
+func (s *Session) Answered(id string) {
+	s.asks = slices.DeleteFunc(s.asks, func(a Ask) bool { return a.ID == id })
+}
+
 // Stop dismisses every dialog, which an abort would wait for, and makes the records that stop what it does: those that
 // were told are not told again where pi knows how to forget them.
 func (s *Session) Stop(now time.Time) Effects {
 	before := s.State()
 	s.begin(now)
 	s.retire(WhyStopped, func(Ask) bool { return true })
-	fx := s.end(before)
-	if s.exited {
-		return fx
-	}
-	for _, name := range []string{"clear_queue", "abort"} {
-		if name == "clear_queue" && (!s.settles || len(s.Info.Steering)+len(s.Info.FollowUp) == 0) {
-			continue
+	if !s.exited {
+		if s.settles && len(s.Info.Steering)+len(s.Info.FollowUp) > 0 {
+			s.tell("clear_queue")
 		}
-		if _, line, _, err := s.Command(Command{Type: name}, now); err == nil {
-			fx.Write = append(fx.Write, line)
+		if s.expects(func(p pending) bool { return p.command.Type == "bash" }) { // also one that an earlier session left
+			s.tell("abort_bash")
 		}
+		s.tell("abort")
 	}
-	return fx
+	return s.end(before)
 }
 
 // retire ends the dialogs that over picks without an answer. Pi is told that each is cancelled: one that it has ended
@@ -296,21 +333,32 @@ func (s *Session) idle() {
 
 // interrupt closes what was left open: it will not come to its end.
 func (s *Session) interrupt() {
-	shut := func(r *Row) {
-		if r != nil && r.Open {
-			r.Open, r.Interrupted = false, true
-			s.touch(r)
-		}
-	}
 	for _, r := range s.messages {
-		shut(r)
+		s.shut(r)
 	}
 	for _, r := range s.tools {
-		shut(r)
+		s.shut(r)
 	}
-	shut(s.compact)
+	s.shut(s.compact)
 	clear(s.messages)
 	s.tools, s.compact = nil, nil
+}
+
+// leaveShell closes the rows of the person's own commands that still run: they belong to a session that has ended.
+func (s *Session) leaveShell() {
+	for key, p := range s.pending {
+		s.shut(p.row)
+		p.row = nil
+		s.pending[key] = p
+	}
+}
+
+// shut closes a row that will not come to its end.
+func (s *Session) shut(r *Row) {
+	if r != nil && r.Open {
+		r.Open, r.Interrupted = false, true
+		s.touch(r)
+	}
 }
 
 // add makes the next row.
@@ -322,8 +370,12 @@ func (s *Session) add(kind RowKind) *Row {
 }
 
 func (s *Session) touch(r *Row) {
-	if !slices.Contains(s.fx.Rows, r) {
-		s.fx.Rows = append(s.fx.Rows, r)
+	rows := &s.fx.Rows
+	if s.fx.Was != nil {
+		rows = &s.fx.Next
+	}
+	if !slices.Contains(*rows, r) {
+		*rows = append(*rows, r)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *Session) message(f fields, ended bool) {
 			s.touch(r)
 		}
 		r = s.messageRow(role)
-		s.messages[key] = r
+		s.keep(key, r)
 	}
 	s.fill(r, m)
 	r.Open = !ended
@@ -56,16 +56,31 @@ func (s *Session) message(f fields, ended bool) {
 	s.touch(r)
 }
 
+// maxOpen bounds the messages, and the calls, that are open at once: where nothing ever ends, the oldest do.
+const maxOpen = 500
+
 func (s *Session) messageRow(role string) *Row {
 	kind, ok := rowKinds[role]
 	if !ok {
 		kind = RawRow
 	}
 	r := s.add(kind)
+	s.said = true
 	if kind == RawRow {
 		r.Title = clip(role, maxLabel)
 	}
 	return r
+}
+
+// keep makes r the open message of that key.
+func (s *Session) keep(key string, r *Row) {
+	if len(s.messages) >= maxOpen {
+		for _, open := range s.messages {
+			s.shut(open)
+		}
+		clear(s.messages)
+	}
+	s.messages[key] = r
 }
 
 // fill sets a row to what a message says.
@@ -133,9 +148,9 @@ func (s *Session) stream(f fields) {
 	r := s.messages[key]
 	joined := r == nil
 	if joined {
-		r = s.add(AssistantRow)
+		r = s.messageRow("assistant")
 		r.Open = true
-		s.messages[key] = r
+		s.keep(key, r)
 	}
 	what, part, ok := strings.Cut(kind, "_")
 	if !ok || kind == "start" {
@@ -203,6 +218,10 @@ func (s *Session) piece(r *Row, what, part string, f, e fields) {
 		r.Blocks = append(r.Blocks, s.opening(what, part, f, e))
 	}
 	b := &r.Blocks[i]
+	if part == "delta" && r.size() >= maxRowText {
+		b.Cut = true
+		return
+	}
 	switch part {
 	case "delta":
 		switch text := e.text("delta", "text"); {
@@ -247,11 +266,18 @@ func (s *Session) opening(what, part string, f, e fields) Block {
 // tool applies what happens to a call.
 func (s *Session) tool(part string, f fields) {
 	id := clip(f.text("toolCallId", "tool_call_id"), maxLabel)
+	if s.gone[id] && part != "start" {
+		return // the last of the session before this one
+	}
 	r := s.toolRow(id)
 	if r == nil {
+		if len(s.tools) >= maxOpen {
+			s.shut(s.tools[0])
+			s.tools = s.tools[1:]
+		}
 		r = s.add(ToolRow)
 		r.Open, r.Tool = true, &Tool{Call: id, Parent: clip(f.text("parentToolCallId"), maxLabel)}
-		s.tools = append(s.tools, r)
+		s.tools, s.said = append(s.tools, r), true
 	}
 	t := r.Tool
 	if name := f.text("toolName", "tool_name"); name != "" {
@@ -322,7 +348,7 @@ func (s *Session) toolResult(m fields) {
 
 // history makes rows of the messages of a session that is taken up again: it says nothing of them by itself.
 func (s *Session) history(messages []json.RawMessage) {
-	if s.rows > 0 {
+	if s.said {
 		return
 	}
 	calls := map[string]*Row{}

@@ -3,12 +3,13 @@ package pirpc
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // builtins are the slash commands of pi's own terminal that its RPC does not know: they would reach the model as text.
 var builtins = []string{
 	"login", "logout", "settings", "scoped-models", "share", "copy", "session", "changelog", "hotkeys", "tree", "resume", "quit", "exit", "reload",
-	"debug", "import", "theme", "help", "trust",
+	"debug", "import", "theme", "help", "trust", "bug",
 }
 
 // Typed is what the person means by what they wrote: pi's own commands are found in it, as in pi's own terminal, and all
@@ -29,8 +30,10 @@ func Typed(text string, known []SlashCommand) (Command, error) {
 	if !ok {
 		return prompt, nil
 	}
-	name, argument, _ := strings.Cut(rest, " ")
-	argument = strings.TrimSpace(argument)
+	name, argument := rest, ""
+	if i := strings.IndexFunc(rest, unicode.IsSpace); i >= 0 {
+		name, argument = rest[:i], strings.TrimSpace(rest[i:])
+	}
 	if slices.ContainsFunc(known, func(c SlashCommand) bool { return c.Name == name }) {
 		return prompt, nil
 	}

@@ -44,8 +44,8 @@ type Row struct {
 	Rev  int64 // grows with every change of any row of the session; the store assigns it
 	Kind string
 	At   time.Time
-	Body json.RawMessage
-	Text string // what is found by searching
+	Body json.RawMessage // an object; of one that more may come to, "open" is true, and "interrupted" of one that was broken off
+	Text string          // what is found by searching
 }
 
 // MaxRows is how many rows of a session are kept: the newest.
@@ -61,6 +61,7 @@ type Query struct {
 	From   int    // an N: it and what came after it
 	Text   string // what they say, in any case
 	Limit  int
+	Bytes  int // of bodies, after the first
 }
 
 // Store keeps sessions. Every method is one transaction.
@@ -71,11 +72,12 @@ type Store interface {
 	Get(ctx context.Context, protocol, id string) (Session, error)
 	// List returns the limit sessions that were seen last, the last first, from before a time; zero: from the newest.
 	List(ctx context.Context, protocol string, before time.Time, limit int) ([]Session, error)
-	// PutRows stores rows, or changes them, and forgets the oldest beyond MaxRows. ErrUnknown.
+	// PutRows stores rows, or changes them, and forgets the oldest beyond MaxRows. Each has a Rev of its own, so that who
+	// reads what changed in pages misses none. ErrUnknown.
 	PutRows(ctx context.Context, protocol, id string, rows []Row) error
 	// Rows returns rows in their order: the first of them for After and From, the last of them otherwise.
 	Rows(ctx context.Context, protocol, id string, q Query) ([]Row, error)
-	// EndAll ends every session that is live: none outlived the hub.
+	// EndAll ends every session that is live, and breaks off its rows that were open: none outlived the hub.
 	EndAll(ctx context.Context, how string, at time.Time) error
 	// Purge forgets at most limit sessions, with their rows, that ended before then, and says how many went.
 	Purge(ctx context.Context, before time.Time, limit int) (int, error)

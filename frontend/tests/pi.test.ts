@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completions, contextWords, levelsOf, quietWords, splitArgs, usageWords } from '../src/lib/piwords';
+import { completions, contextWords, endingWords, levelsOf, quietWords, splitArgs, usageWords } from '../src/lib/piwords';
 
 const usage = { input: 10, output: 5, cache_read: 0, cache_write: 0, total: 0, cost: 0 };
 
@@ -32,6 +32,12 @@ describe('the words of sessions of pi', () => {
     expect(quietWords('running', 119_000)).toBe('');
     expect(quietWords('running', 185_000)).toContain('for 3 minutes');
     for (const s of ['waiting', 'idle', 'exited'] as const) expect(quietWords(s, 185_000)).toBe('');
+  });
+
+  it('says what ends with a session that is ended', () => {
+    expect(endingWords('waiting')).toContain('broken off');
+    expect(endingWords('idle')).not.toContain('broken off');
+    for (const s of ['running', 'idle'] as const) expect(endingWords(s)).toMatch(/whatever it started and that still runs ends with it/i);
   });
 
   it('splits arguments as a shell would', () => {

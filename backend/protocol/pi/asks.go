@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/wire"
@@ -18,6 +19,8 @@ type waiting struct {
 	end   context.CancelCauseFunc
 	item  string // the message's id, once there is one
 	title string
+	// judged is the call of the gate's that it asks leave for, once that is recorded; nil: none.
+	judged *gate.Subject
 }
 
 // endedError is why a dialog ended without the person.
@@ -44,21 +47,48 @@ func (l *live) ask(a pirpc.Ask) {
 	l.work.Go(func() {
 		defer end(nil)
 		answer := l.answerTo(ctx, e, w, a, prompt)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		delete(l.asks, a.ID)
-		record, fx, err := l.s.Answer(a.ID, answer, l.b.Now())
-		l.apply(fx)
-		switch {
-		case err == nil:
-			l.write(record)
-		case errors.Is(err, pirpc.ErrNotFit): // it was checked; the dialog must not hang for it
-			if record, fx, err := l.s.Answer(a.ID, pirpc.Answer{}, l.b.Now()); err == nil {
-				l.apply(fx)
-				l.write(record)
-			}
+		if !l.give(a, answer) && (answer.Value != nil || answer.Confirmed != nil || answer.Values != nil) {
+			l.tooLate(ctx, w)
 		}
 	})
+}
+
+// give tells pi the answer to a dialog, and says whether it was still waited for.
+func (l *live) give(a pirpc.Ask, answer pirpc.Answer) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.asks, a.ID)
+	record, fx, err := l.s.Answer(a.ID, answer, l.b.Now())
+	l.apply(fx)
+	if errors.Is(err, pirpc.ErrNotFit) { // it was checked; the dialog must not hang for it
+		record, fx, err = l.s.Answer(a.ID, pirpc.Answer{}, l.b.Now())
+		l.apply(fx)
+	}
+	if err == nil {
+		l.write(record)
+	}
+	return err == nil
+}
+
+// tooLate says, where it was written down that an answer was given, that pi never got it: a stop, or the end of what
+// asked, came before it went out.
+func (l *live) tooLate(ctx context.Context, w *waiting) {
+	why := "pi did not wait for the answer"
+	if err := context.Cause(ctx); err != nil {
+		why = err.Error()
+	}
+	ctx = context.WithoutCancel(ctx)
+	if w.judged != nil {
+		if err := l.b.Gate.Unsent(ctx, *w.judged, why); err != nil {
+			l.b.Log.Error("a call's judgement could not be corrected", "protocol", Name, "err", err)
+		}
+	}
+	if w.item == "" {
+		return
+	}
+	if _, err := l.b.Inbox.Unsent(ctx, w.item, why); err != nil {
+		l.b.Log.Error("an answer that came too late could not be noted", "protocol", Name, "err", err)
+	}
 }
 
 // answerTo returns the answer to a dialog, whoever gives it; the zero answer dismisses it.
@@ -68,7 +98,12 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 	case <-ctx.Done():
 		return pirpc.Answer{}
 	}
-	if g, ok := readGate(a); ok {
+	if isGate(a) {
+		g, ok := readGate(a)
+		if !ok {
+			l.note("a call was refused: what the gate asked about it cannot be read")
+			return verdict(false, "The hub could not read what this call is.")
+		}
 		return l.gate(ctx, e, w, a, g, prompt)
 	}
 	it := l.item(e, a)
@@ -84,6 +119,9 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 
 // decided submits a card and returns it as it ended: by the person, by its deadline, or because nobody waits any more.
 func (l *live) decided(ctx context.Context, w *waiting, a pirpc.Ask, it inbox.Item) (inbox.Item, error) {
+	if err := ctx.Err(); err != nil {
+		return it, err // nobody waits for it any more
+	}
 	entry := inbox.Entry{At: it.ReceivedAt, Actor: "agent:" + it.Agent, Action: "submitted"}
 	it, _, err := l.b.Inbox.Submit(context.WithoutCancel(ctx), inbox.New{Item: it, Entry: entry, MaxOpen: l.b.Depth()})
 	if err != nil {

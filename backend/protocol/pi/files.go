@@ -47,6 +47,9 @@ func sessionFolder(folder string, getenv func(string) string) string {
 
 // Files are the sessions that pi keeps of a folder, the one changed last first. What cannot be read is left out.
 func Files(folder string, getenv func(string) string) ([]File, error) {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real // as pi knows the folder it works in
+	}
 	dir := sessionFolder(folder, getenv)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || dir == "" {

@@ -31,11 +31,16 @@ type gateCall struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// readGate reads what the hub's own gate asks; false for any other dialog. The title is read from the request as it
-// came, since calls are longer than titles.
+// isGate says whether it is the hub's own gate that asks.
+func isGate(a pirpc.Ask) bool {
+	return a.Method == pirpc.Input && strings.HasPrefix(a.Title, gateMark)
+}
+
+// readGate reads what the hub's own gate asks; false for any other dialog, and for what cannot be read. The title is read
+// from the request as it came, since calls are longer than titles.
 func readGate(a pirpc.Ask) (gateCall, bool) {
 	var g gateCall
-	if a.Method != pirpc.Input || !strings.HasPrefix(a.Title, gateMark) {
+	if !isGate(a) {
 		return g, false
 	}
 	raw, _ := wire.Get(a.Raw, "title")
@@ -81,7 +86,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	call := l.toolCall(e, g.Tool, g.Input, g.Call, prompt)
 	s := gate.Subject{Protocol: Name, Agent: e.agent, At: a.At, Call: *call}
 	if r := l.b.Gate.Judge(s); r.Verdict != gate.Ask {
-		if !l.judged(ctx, gate.Ruled(s, r, l.b.Now())) {
+		if !l.judged(ctx, w, a, gate.Ruled(s, r, l.b.Now())) {
 			return verdict(false, "The hub could not record its decision.")
 		}
 		return verdict(r.Verdict == gate.Allow, r.Rule.Reason)
@@ -89,26 +94,37 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	it := l.item(e, a)
 	it.Title, it.Content.Body, it.Content.Call = oneLine(describe(call), maxTitle), "", call
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}}
-	if !l.judged(ctx, gate.Judgement{Subject: s, Item: it.ID}) {
+	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
 		return verdict(false, "The hub could not record the question.")
 	}
 	it, err := l.decided(ctx, w, a, it)
 	if err != nil {
-		l.judged(ctx, gate.Judgement{Subject: s, Item: it.ID, Verdict: gate.Deny, Judge: "system:error", DecidedAt: l.b.Now()})
+		l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID, Verdict: gate.Deny, Judge: "system:error", DecidedAt: l.b.Now()})
 		return verdict(false, "The hub could not ask the person.")
 	}
-	l.judged(ctx, gate.Decided(s, it))
+	if !l.judged(ctx, w, a, gate.Decided(s, it)) {
+		return verdict(false, "The hub could not record the decision.")
+	}
 	return gateAnswer(it.Outcome)
 }
 
-// judged stores how a call was judged, before its answer leaves. A call whose id was used before is judged like any,
-// and its first judgement stays.
-func (l *live) judged(ctx context.Context, j gate.Judgement) bool {
-	err := l.b.Gate.Record(context.WithoutCancel(ctx), j)
-	if err != nil && !errors.Is(err, gate.ErrJudged) {
+// judged stores how a call was judged, before its answer leaves. Ids of calls are the model's, and some count anew in
+// every turn: one that was used before is told apart by the dialog's own.
+func (l *live) judged(ctx context.Context, w *waiting, a pirpc.Ask, j gate.Judgement) bool {
+	if w.judged != nil {
+		j.Subject = *w.judged
+	}
+	record := func() error { return l.b.Gate.Record(context.WithoutCancel(ctx), j) }
+	err := record()
+	if errors.Is(err, gate.ErrJudged) && w.judged == nil {
+		j.Call.Request = oneLine(j.Call.Request+"#"+a.ID, 300)
+		err = record()
+	}
+	if err != nil {
 		l.b.Log.Error("a call could not be recorded", "protocol", Name, "err", err)
 		return false
 	}
+	w.judged = &j.Subject
 	return true
 }
 

@@ -1,11 +1,13 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -45,6 +47,8 @@ type live struct {
 	heard   time.Time
 	stats   bool // what it cost is to be asked
 	failure string
+	because string // why it was asked to end; "" while it was not
+	exiting atomic.Bool
 }
 
 // epoch is one session in the process: pi may put another in its place.
@@ -53,10 +57,12 @@ type epoch struct {
 	cancel context.CancelFunc
 	began  time.Time
 	ready  chan struct{} // closed when it is enrolled
+	read   chan struct{} // closed when what it said before is known
 	agent  string        // as the fleet knows it, once it is enrolled
 	key    string
 	rec    transcript.Session
-	offset int // rows that were there before
+	was    *pirpc.Info // what was known of it when another took its place
+	offset int         // rows that were there before
 	dirty  map[int]*pirpc.Row
 	moved  bool
 	over   bool
@@ -64,7 +70,7 @@ type epoch struct {
 
 func newEpoch(ctx context.Context, now time.Time) *epoch {
 	ctx, cancel := context.WithCancel(ctx)
-	return &epoch{ctx: ctx, cancel: cancel, began: now, ready: make(chan struct{}), dirty: map[int]*pirpc.Row{}, moved: true}
+	return &epoch{ctx: ctx, cancel: cancel, began: now, ready: make(chan struct{}), read: make(chan struct{}), dirty: map[int]*pirpc.Row{}, moved: true}
 }
 
 // errExited is why what waited on a pi's behalf ends.
@@ -80,53 +86,56 @@ func (b *Binding) newLive(ctx context.Context, origin string) *live {
 
 // begin asks the pi who it is and keeps its books until exit.
 func (l *live) begin() {
+	e := l.epoch()
 	l.work.Go(l.keep)
 	l.work.Go(l.deliver)
-	l.work.Go(l.introduce)
+	l.work.Go(func() { l.introduce(e) })
 }
 
-// introduce asks what there is to know. Pi reads it when it is ready, and says nothing by itself.
-func (l *live) introduce() {
-	state, err := l.call(l.ctx, pirpc.Command{Type: "get_state"})
-	if err != nil {
-		if l.ctx.Err() == nil {
-			l.note("pi did not say that it is ready: an extension may be asking something while it starts, which pi cannot hear the answer to")
+// introduce asks what there is to know of a session. Pi reads it when it is ready, and says nothing by itself.
+func (l *live) introduce(e *epoch) {
+	defer close(e.read)
+	state, err := l.call(e.ctx, e, pirpc.Command{Type: "get_state"})
+	for noted := false; err != nil; state, err = l.call(e.ctx, e, pirpc.Command{Type: "get_state"}) {
+		if e.ctx.Err() != nil || !state.NoAnswer {
+			return
 		}
-		return
+		if !noted {
+			l.note("pi did not say yet that it is ready: an extension may be asking something while it starts, which pi cannot hear the answer to")
+		}
+		noted = true
 	}
 	var had struct {
 		Messages int `json:"messageCount"`
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
-	ask := []string{"get_commands", "get_available_models", "get_available_thinking_levels"}
-	if had.Messages > 0 {
-		ask = append([]string{"get_messages"}, ask...)
-	}
 	select {
-	case <-l.epoch().ready: // so that history is not read where it is known
-	case <-l.ctx.Done():
+	case <-e.ready: // so that history is not read where it is known
+	case <-e.ctx.Done():
 		return
 	}
-	for _, name := range ask {
-		if name == "get_messages" && l.known() {
-			continue
-		}
-		if _, err := l.call(l.ctx, pirpc.Command{Type: name}); err != nil && l.ctx.Err() != nil {
-			return
-		}
+	if had.Messages > 0 && !l.known(e) {
+		_, _ = l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}) // without it the transcript begins here
 	}
+	l.work.Go(func() {
+		for _, name := range []string{"get_commands", "get_available_models", "get_available_thinking_levels"} {
+			if _, err := l.call(e.ctx, e, pirpc.Command{Type: name}); err != nil && e.ctx.Err() != nil {
+				return
+			}
+		}
+	})
 }
 
 // look asks how a setting stands that pi may have taken in its own way: a model has the levels that it has.
-func (l *live) look(ctx context.Context, c pirpc.Command) {
+func (l *live) look(ctx context.Context, e *epoch, c pirpc.Command) {
 	switch c.Type {
 	case "set_model", "cycle_model":
-		_, _ = l.call(ctx, pirpc.Command{Type: "get_available_thinking_levels"}) // an older pi does not know
+		_, _ = l.call(ctx, e, pirpc.Command{Type: "get_available_thinking_levels"}) // an older pi does not know
 	case "set_thinking_level", "cycle_thinking_level":
 	default:
 		return
 	}
-	_, _ = l.call(ctx, pirpc.Command{Type: "get_state"}) // without it the page says what was there
+	_, _ = l.call(ctx, e, pirpc.Command{Type: "get_state"}) // without it the page says what was there
 }
 
 func (l *live) epoch() *epoch {
@@ -136,10 +145,10 @@ func (l *live) epoch() *epoch {
 }
 
 // known says whether the transcript has rows from an earlier life of the session.
-func (l *live) known() bool {
+func (l *live) known(e *epoch) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cur.offset > 0
+	return e.offset > 0
 }
 
 // take applies a record of pi's.
@@ -182,8 +191,11 @@ func (l *live) apply(fx pirpc.Effects) {
 			w.end(endedError(e.Why))
 		}
 	}
-	if fx.Replaced {
-		l.replace()
+	if fx.Was != nil {
+		l.replace(fx.Was)
+		for _, r := range fx.Next {
+			l.cur.dirty[r.N] = r
+		}
 	}
 	for _, a := range fx.Asks {
 		l.ask(a)
@@ -197,16 +209,16 @@ func (l *live) apply(fx pirpc.Effects) {
 }
 
 // replace begins the books of the session that took the other's place.
-func (l *live) replace() {
-	l.cur.over = true
+func (l *live) replace(was *pirpc.Info) {
+	l.cur.over, l.cur.was = true, was
 	l.cur.cancel()
 	if l.cur.key != "" {
 		l.past = append(l.past, l.cur.key)
 	}
 	l.saves = append(l.saves, l.cur)
-	l.cur = newEpoch(l.ctx, l.b.Now())
-	l.s.Restart(0)
-	l.work.Go(l.introduce)
+	e := newEpoch(l.ctx, l.b.Now())
+	l.cur = e
+	l.work.Go(func() { l.introduce(e) })
 }
 
 // write hands a record to pi. One that does not take it cannot be told anything any more: it is ended.
@@ -224,9 +236,9 @@ func (l *live) note(text string) {
 	l.apply(l.s.Note("warning", text, l.b.Now()))
 }
 
-// call sends a command and waits for its answer.
-func (l *live) call(ctx context.Context, c pirpc.Command) (pirpc.Result, error) {
-	answer, err := l.send(c)
+// call sends a command to a session and waits for its answer.
+func (l *live) call(ctx context.Context, e *epoch, c pirpc.Command) (pirpc.Result, error) {
+	answer, err := l.send(e, c)
 	if err != nil {
 		return pirpc.Result{}, err
 	}
@@ -249,10 +261,13 @@ func (l *live) call(ctx context.Context, c pirpc.Command) (pirpc.Result, error) 
 	}
 }
 
-// send sends a command; its answer comes on the channel.
-func (l *live) send(c pirpc.Command) (<-chan pirpc.Result, error) {
+// send sends a command to a session, if that is still the one which is there; its answer comes on the channel.
+func (l *live) send(e *epoch, c pirpc.Command) (<-chan pirpc.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if e != l.cur {
+		return nil, errUnknown
+	}
 	id, record, fx, err := l.s.Command(c, l.b.Now())
 	var wrong *pirpc.ParamError
 	switch {
@@ -276,16 +291,37 @@ func (l *live) stop() {
 	l.apply(l.s.Stop(l.b.Now()))
 }
 
-// end asks for the end of the process; exit says when it has come.
-func (l *live) end() {
+// Why a pi was asked to end, as its session says afterwards.
+const (
+	byPerson = "ended by you"
+	byHub    = "ended with the hub"
+)
+
+// end asks for the end of the process, for a reason; exit says when it has come.
+func (l *live) end(because string) {
 	l.mu.Lock()
+	l.because = cmp.Or(l.because, because)
 	l.apply(l.s.Stopping(l.b.Now()))
 	l.mu.Unlock()
 	l.link.Stop()
 }
 
+// endedAs says how a pi ended that left with that status: one that was asked to, and did, by whom.
+func (l *live) endedAs(code int, story string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.because == "":
+		return story
+	case code == 128+9:
+		return l.because + "; it did not end when it was asked to, and was ended outright"
+	}
+	return l.because
+}
+
 // exit says that the pi has ended, and how, and returns when everything about it is written down.
 func (l *live) exit(how string) {
+	l.exiting.Store(true)
 	l.mu.Lock()
 	if l.failure != "" {
 		how = l.failure + "; " + how

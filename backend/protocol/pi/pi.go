@@ -90,14 +90,20 @@ func (b *Binding) Run(ctx context.Context) error {
 // errUnknown: nothing of that name runs now.
 var errUnknown = protocol.Errorf(http.StatusNotFound, "not_found", "there is no such pi session, or it does not run now")
 
-func (b *Binding) find(key string) (*live, error) {
+// find returns what runs a session, and the session there.
+func (b *Binding) find(key string) (*live, *epoch, error) {
 	b.mu.Lock()
 	l := b.byKey[key]
 	b.mu.Unlock()
-	if l == nil || l.key() != key { // another session may have taken its place
-		return nil, errUnknown
+	if l == nil {
+		return nil, nil, errUnknown
 	}
-	return l, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cur.key != key { // another session has taken its place
+		return nil, nil, errUnknown
+	}
+	return l, l.cur, nil
 }
 
 // Live is a session that runs, as it stands.
@@ -115,7 +121,7 @@ type OpenAsk struct{ Item, Call, Title string }
 
 // Live returns a session that runs now.
 func (b *Binding) Live(key string) (Live, bool) {
-	l, err := b.find(key)
+	l, _, err := b.find(key)
 	if err != nil {
 		return Live{}, false
 	}
@@ -156,16 +162,15 @@ func (b *Binding) Then(key string) string {
 // the command put it in the other's place. Errors: *pirpc.ParamError as inbox.Invalid, that it does not run, pi's own
 // refusal, the end of ctx.
 func (b *Binding) Send(ctx context.Context, key string, c pirpc.Command) (pirpc.Result, string, error) {
-	l, err := b.find(key)
+	l, was, err := b.find(key)
 	if err != nil {
 		return pirpc.Result{}, "", err
 	}
-	was := l.epoch()
-	r, err := l.call(ctx, c)
+	r, err := l.call(ctx, was, c)
 	if err != nil {
 		return r, key, err
 	}
-	l.look(ctx, c)
+	l.look(ctx, was, c)
 	now := l.epoch()
 	if now == was {
 		return r, key, nil
@@ -182,7 +187,7 @@ func (b *Binding) Send(ctx context.Context, key string, c pirpc.Command) (pirpc.
 
 // Stop stops what a session does now: its dialogs are dismissed first, which it would wait for. Its process goes on.
 func (b *Binding) Stop(key string) error {
-	l, err := b.find(key)
+	l, _, err := b.find(key)
 	if err == nil {
 		l.stop()
 	}
@@ -191,9 +196,9 @@ func (b *Binding) Stop(key string) error {
 
 // End ends a session's process.
 func (b *Binding) End(key string) error {
-	l, err := b.find(key)
+	l, _, err := b.find(key)
 	if err == nil {
-		l.end()
+		l.end(byPerson)
 	}
 	return err
 }

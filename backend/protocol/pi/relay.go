@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 
+	"deskbell/backend/piproc"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/protocol"
 	"deskbell/backend/socket"
@@ -29,8 +30,10 @@ type RelayRecord struct {
 	Folder string   `json:"folder,omitempty"`
 	Args   []string `json:"args,omitempty"`
 	Size   int64    `json:"size,omitempty"`
-	Code   int      `json:"code,omitempty"`
-	Stderr string   `json:"stderr,omitempty"`
+	// Records is how many were left out because the hub was away for too long; 0: one, which was too large.
+	Records int    `json:"records,omitempty"`
+	Code    int    `json:"code,omitempty"`
+	Stderr  string `json:"stderr,omitempty"`
 }
 
 // MaxFrame is the largest record that a relay sends.
@@ -68,10 +71,14 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	l.link = relayed{conn}
 	how := "the connection to the relay was lost"
 	l.begin()
+	first := true
 	err = conn.Run(r.Context(), func(_ context.Context, frame []byte) error {
-		if meta, ok := relayRecord(frame); ok {
+		meta, ok := relayRecord(frame)
+		ok = ok && (first || meta.Type != RelayHello) // who it is is said once
+		first = false
+		if ok {
 			if meta.Type == RelayExit {
-				how = fmt.Sprintf("pi ended with exit code %d\n%s", meta.Code, pirpc.Plain(meta.Stderr))
+				how = l.endedAs(meta.Code, piproc.Exit{Code: meta.Code, Stderr: meta.Stderr}.String())
 			}
 			l.told(meta)
 			return nil
@@ -96,10 +103,14 @@ func (l *live) told(m RelayRecord) {
 	switch m.Type {
 	case RelayHello:
 		l.mu.Lock()
-		l.folder, l.args = oneLine(m.Folder, 4096), m.Args[:min(len(m.Args), maxArgs)]
+		l.folder, l.args = oneLine(m.Folder, 4096), Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true
 		l.mu.Unlock()
 	case RelayDropped:
+		if m.Records > 0 {
+			l.note(fmt.Sprintf("%d records of %d bytes are missing here: the hub was away, and the relay could not keep more", m.Records, m.Size))
+			return
+		}
 		l.tooLarge(&pirpc.TooLargeError{Size: m.Size})
 	}
 }

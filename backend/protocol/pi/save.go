@@ -65,7 +65,7 @@ func (l *live) askStats() {
 	l.stats = false
 	l.mu.Unlock()
 	if wanted {
-		_, _ = l.send(pirpc.Command{Type: "get_session_stats"}) // without it the page says less
+		_, _ = l.send(l.epoch(), pirpc.Command{Type: "get_session_stats"}) // without it the page says less
 	}
 }
 
@@ -101,8 +101,8 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error
 	default:
 		l.mu.Lock()
 		id := l.s.Info.SessionID
-		if e != l.cur {
-			id = ""
+		if e.was != nil {
+			id = e.was.SessionID
 		}
 		wanted := len(e.dirty) > 0 || len(l.s.Asks()) > 0
 		failed := over && !l.s.Ready()
@@ -113,7 +113,9 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error
 		if id == "" && !(anyway && (wanted || over)) {
 			return nil
 		}
-		if err := l.enrol(ctx, e, id); err != nil {
+		if err := l.enrol(ctx, e, id, over); errors.Is(err, errLeaving) {
+			return nil
+		} else if err != nil {
 			return err
 		}
 		if err := l.b.Transcripts.Put(ctx, l.record(e)); err != nil { // whoever waits for it finds it
@@ -138,19 +140,28 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error
 // errRevoked: the operator keeps this session out.
 var errRevoked = errors.New("this session was revoked")
 
+// errLeaving: what had that session before is not done with it yet.
+var errLeaving = errors.New("the session is being left")
+
 // enrol makes a session a peer and finds what is there of it. Its name is pi's own; one that is taken by another
-// process, or not known, is made.
-func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
+// process, or not known, is made. now says that it cannot wait for one that is about to be free.
+func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	if l.enrolled(e) {
 		return nil
 	}
-	if l.resume != "" && e == l.epoch() {
-		id, l.resume = l.resume, "" // the same session, whatever pi calls it now
+	resume := l.resume
+	if resume != "" && e == l.epoch() {
+		id, l.resume = resume, "" // the same session, whatever pi calls it now
 	}
 	agent := fleet.PeerID(Name, cmp.Or(id, "s-"+strings.ToLower(inbox.RandomName()[:12])))
 	key := strings.TrimPrefix(agent, Name+"/")
 	l.b.mu.Lock()
-	if l.b.byKey[key] != nil && l.b.byKey[key] != l {
+	if other := l.b.byKey[key]; other != nil && other != l {
+		if other.exiting.Load() && !now {
+			l.b.mu.Unlock()
+			l.resume = resume
+			return errLeaving
+		}
 		key += "+" + strings.ToLower(inbox.RandomName()[:6])
 		agent = Name + "/" + key
 	}
@@ -162,10 +173,7 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string) error {
 		return err
 	}
 	if !peer.RevokedAt.IsZero() {
-		l.mu.Lock()
-		l.failure = errRevoked.Error()
-		l.mu.Unlock()
-		l.link.Stop()
+		l.end(errRevoked.Error())
 		return errRevoked
 	}
 	if err := l.watchLeave(e, agent); err != nil {
@@ -208,10 +216,7 @@ func (l *live) watchLeave(e *epoch, agent string) error {
 		if e.ctx.Err() != nil {
 			return
 		}
-		l.mu.Lock()
-		l.failure = errRevoked.Error()
-		l.mu.Unlock()
-		l.end()
+		l.end(errRevoked.Error())
 	})
 	return nil
 }
@@ -241,8 +246,11 @@ func (l *live) record(e *epoch) transcript.Session {
 	defer l.mu.Unlock()
 	now := l.b.Now()
 	e.rec.LastSeen = now
+	i := e.was
 	if e == l.cur {
-		i := &l.s.Info
+		i = &l.s.Info
+	}
+	if i != nil {
 		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
 		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
 		if raw, err := json.Marshal(i); err == nil {

@@ -3,6 +3,7 @@ package pi
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,7 +26,8 @@ type Start struct {
 	Args     []string // further arguments, as pi takes them
 	// Gate loads the hub's gate, so that every call of a tool asks leave.
 	Gate bool
-	// Resume is the id of the session that is taken up again.
+	// Resume is the id of the session that is taken up again: with the arguments that it had, and with the gate if it had that,
+	// besides those that are given here.
 	Resume string
 	// File is one of pi's own sessions of the folder (Files) that is taken up.
 	File string
@@ -81,6 +83,8 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		if s.Folder == "" {
 			s.Folder = had.Folder
 		}
+		kept, gated := again(had.Args, b.GateFile)
+		s.Args, s.Gate = append(kept, s.Args...), s.Gate || gated
 	}
 	if info, err := os.Stat(s.Folder); err != nil || !info.IsDir() || !filepath.IsAbs(s.Folder) {
 		return "", inbox.Invalid("/folder", "must be a folder that is there, from the root")
@@ -94,6 +98,9 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		files, err := Files(s.Folder, os.Getenv)
 		if err != nil || !slices.ContainsFunc(files, func(f File) bool { return f.Path == s.File }) {
 			return "", inbox.Invalid("/file", "is none of the sessions that pi keeps of this folder")
+		}
+		if b.writes(s.File) {
+			return "", protocol.Errorf(http.StatusConflict, "running", "this session runs already")
 		}
 		had.File = s.File
 	}
@@ -125,13 +132,25 @@ func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session
 	if err != nil {
 		return had, err
 	}
-	if _, err := b.find(key); err == nil {
+	if _, _, err := b.find(key); err == nil {
 		return had, protocol.Errorf(http.StatusConflict, "running", "this session runs already")
 	}
 	if had.File == "" {
 		return had, protocol.Errorf(http.StatusConflict, "no_file", "pi kept no file of this session, so it cannot be taken up again")
 	}
 	return had, nil
+}
+
+// writes says whether a pi that runs keeps its session in that file.
+func (b *Binding) writes(file string) bool {
+	b.mu.Lock()
+	all := slices.Collect(maps.Values(b.byKey))
+	b.mu.Unlock()
+	return slices.ContainsFunc(all, func(l *live) bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.s.Info.SessionFile == file
+	})
 }
 
 // run starts the process and what reads it.
@@ -157,8 +176,8 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())
 	}
 	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
-	l.link, l.folder, l.args, l.resume = p, s.Folder, args[2:], s.Resume
-	stopped := context.AfterFunc(ctx, l.end)
+	l.link, l.folder, l.args, l.resume = p, s.Folder, Shown(args[2:]), s.Resume
+	stopped := context.AfterFunc(ctx, func() { l.end(byHub) })
 	l.begin()
 	go func() {
 		defer b.running.Done()
@@ -183,8 +202,11 @@ func (l *live) read(p *piproc.Process) {
 		}
 		break
 	}
-	exit, _ := p.Wait(context.Background()) // its output has ended: so has it, or it is about to
-	l.exit(l.story(exit))
+	// Its output has ended: so has it, or it is about to. One that goes on without can neither say nor be told anything.
+	late := time.AfterFunc(soon, p.Stop)
+	exit, _ := p.Wait(context.Background())
+	late.Stop()
+	l.exit(l.endedAs(exit.Code, l.story(exit)))
 }
 
 // story says how a pi ended, in words that help.

@@ -2,6 +2,8 @@ package pi
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,11 @@ func (l *live) deliver() {
 		e := l.epoch()
 		select {
 		case <-e.ready:
+		case <-e.ctx.Done():
+			continue
+		}
+		select {
+		case <-e.read: // what it is told comes after what was said
 		case <-e.ctx.Done():
 			continue
 		}
@@ -67,7 +74,7 @@ func (l *live) collect(e *epoch) {
 		return
 	}
 	for _, entry := range entries {
-		note := l.hand(ctx, entry)
+		note := l.hand(ctx, e, entry)
 		if ctx.Err() != nil && note == "" {
 			return // whether it arrived nobody knows: it is handed over again
 		}
@@ -78,23 +85,35 @@ func (l *live) collect(e *epoch) {
 }
 
 // hand tells pi one directive and says what became of it; "" when the pi ended before it could.
-func (l *live) hand(ctx context.Context, entry mailbox.Entry) string {
+func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) string {
 	text := promptOf(entry.Body)
 	if strings.TrimSpace(text) == "" {
 		return "there was nothing to tell pi"
 	}
+	if c, err := pirpc.Typed(text, l.commands()); err != nil {
+		return "pi was not told: " + oneLine(err.Error(), 500)
+	} else if strings.HasPrefix(strings.TrimSpace(text), "/") && c.Type != "prompt" {
+		return "pi was not told: this is a command of its terminal, which would reach the model as text; it is given on the session's page"
+	}
 	ctx, cancel := context.WithTimeout(ctx, taken)
 	defer cancel()
-	_, err := l.call(ctx, Prompt(text, true))
+	_, err := l.call(ctx, e, Prompt(text, true))
 	switch {
 	case err == nil:
 		return "pi took it as a prompt"
-	case l.ctx.Err() != nil:
+	case l.ctx.Err() != nil, errors.Is(err, errUnknown):
 		return ""
 	case ctx.Err() != nil:
 		return "handed to pi as a prompt"
 	}
 	return "pi refused it: " + oneLine(err.Error(), 500)
+}
+
+// commands are those that this pi takes in a prompt.
+func (l *live) commands() []pirpc.SlashCommand {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.s.Info.Commands)
 }
 
 // Prompt is text for pi, to be followed up when it works: where nothing goes on, it begins at once.

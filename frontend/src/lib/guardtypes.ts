@@ -22,6 +22,8 @@ export interface CallView {
   about?: { name: string; text: Text }[];
   /** Its session for the Guardian view: protocol/session. */
   session?: string;
+  /** The call's own id in it. */
+  request?: string;
   subagent: boolean;
   prompt?: Text;
   steps: { at: number; what: string; text: Text }[];

@@ -33,7 +33,7 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
 
 /** What it meant that nobody answered in time. */
 export function lapsedWords(d: Pick<Detail, 'protocol' | 'kind' | 'call'>): string {
-  if (d.protocol === 'pi') return 'Nobody answered in time: pi went on without you, which counts as no.';
+  if (d.protocol === 'pi') return 'Nobody answered in time: pi went on without you (counted as no).';
   if (d.call) return 'Nobody answered in time; the hub said no.';
   return d.kind === 'task' ? 'Nobody did it.' : 'Nobody answered, and the agent gets no answer.';
 }

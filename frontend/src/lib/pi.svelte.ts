@@ -88,7 +88,7 @@ export class Transcript {
       this.info = at.info;
       this.asks = at.asks;
       this.quiet = at.quiet_ms;
-      if (page.rows.length === PAGE && this.rev > 0) this.again = true;
+      if (page.more) this.again = true;
       this.rev = Math.max(this.rev, page.rev);
       this.take(page.rows);
       this.problem = '';
@@ -135,6 +135,12 @@ export class Transcript {
     const page = await api.piRows(this.id, { from: Math.max(1, n - 20), limit: PAGE });
     this.rows = page.rows;
     this.newest = (page.rows.at(-1)?.n ?? 0) >= (this.session?.rows ?? 0);
+  }
+
+  /** The row of a call: the newest that has its id. */
+  async placeOf(call: string): Promise<number | undefined> {
+    const of = (rows: readonly PiRow[]) => rows.findLast((r) => r.tool?.call === call)?.n;
+    return of(this.rows) ?? of((await api.piRows(this.id, { q: call, limit: 50 })).rows);
   }
 
   async toNewest(): Promise<void> {

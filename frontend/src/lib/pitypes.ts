@@ -6,6 +6,8 @@ export type PiState = 'starting' | 'idle' | 'running' | 'retrying' | 'compacting
 export interface PiSession {
   id: string; agent: string; title: Text; folder: Text; state: PiState; waiting: number; model: Text;
   origin: 'hub' | 'relay'; args: string[]; opened_at: number; last_seen: number; ended_at?: number; ended?: Text; rows: number; resumable: boolean;
+  /** Whether pi keeps a file of it, by which it can be taken up again once it has ended. */
+  kept: boolean;
   /** The session that took its place, while that runs. */
   then?: string;
 }

@@ -26,6 +26,11 @@ export function quietWords(s: PiState, ms: number): string {
   return `Nothing was heard of it for ${Math.floor(ms / 60_000)} minutes. It may be thinking, or stuck.`;
 }
 
+/** What ends with a session's process. */
+export function endingWords(s: PiState): string {
+  return working(s) ? 'It is at work: what it does now is broken off, and whatever it started and that still runs ends with it.' : 'Whatever it started and that still runs ends with it.';
+}
+
 /** The levels of thinking to choose from: pi's own word, or those that every pi has. None for a model that does not think. */
 export function levelsOf(info: Pick<PiInfo, 'levels' | 'reasoning' | 'thinking'>): string[] {
   if (info.levels.length > 1) return info.levels.includes(info.thinking) || !info.thinking ? info.levels : [info.thinking, ...info.levels];

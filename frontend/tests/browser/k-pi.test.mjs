@@ -34,7 +34,12 @@ test('a session is started, told, stopped and ended from the page', { refusals: 
   await p.click('text=Stop');
   await page.says('header', /idle/);
   await p.click('text=End it');
-  await page.says('header', /ended/);
+  await page.says('dialog', /Whatever it started and that still runs ends with it/);
+  await p.click('dialog >> text=Cancel');
+  await page.says('header', /idle/);
+  await p.click('text=End it');
+  await p.click('dialog >> text=End it now');
+  await page.says('header', /ended by you/);
   await until('no composer', async () => (await p.locator('textarea').count()) === 0);
 });
 
@@ -54,15 +59,25 @@ test('a question leads from the transcript to the inbox and back, with its call'
   await page.says('header', /idle/);
 });
 
-test('a question that pi did not wait for says so', withPi, async ({ hub, page, p, given }) => {
+test('a question that pi did not wait for says so, and leads to its place', { ...withPi, timeout: 60_000 }, async ({ hub, page, p, given }) => {
   await tell(hub, given.id, 'ASK {"method":"confirm","title":"Quick?","message":"x","timeout":1500}');
   const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
   await until('its end', async () => (await hub.call('GET', `/v1/messages/${m.id}`)).status, (s) => s === 'expired');
   await page.keys('g', 'd');
   await page.open(m.id);
-  await page.says('[data-item-pane]', /pi went on without you, which counts as no/);
+  await page.says('[data-item-pane]', /pi went on without you \(counted as no\)/);
+  for (let i = 0; i < 130; i++) await tell(hub, given.id, `message ${i}`); // its place is far from the end by now
   await p.click('[data-item-pane] >> text=All its steps');
-  await page.says('[role=log]', /"cancelled":true/);
+  await page.says('[role=log] .marked', /"cancelled":true/);
+  await until('it is in view', () => p.locator('[role=log] .marked').isVisible());
+});
+
+test('a question that no call asks leads to its session, too', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'SHOW {"method":"confirm","title":"Asked by a command"}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await page.open(m.id);
+  await p.click('[data-item-pane] >> text=Its session');
+  await page.says('[role=log]', /Asked by a command/);
 });
 
 test('what a tool says is shown as a terminal would, and obeys nothing', withPi, async ({ hub, page, p, given }) => {

@@ -1,0 +1,180 @@
+package backend
+
+import (
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"deskbell/backend/transcript"
+)
+
+// endPi ends a session as the page does, and returns how it says that it ended.
+func (h *house) endPi(id string) string {
+	h.t.Helper()
+	h.operator().call("POST", "/api/pi/"+id+"/end", nil).want(http.StatusOK)
+	var s transcript.Session
+	eventually(h.t, "it has ended", func() bool {
+		var err error
+		s, err = h.hub.store.Transcripts().Get(h.t.Context(), "pi", id)
+		return err == nil && !s.EndedAt.IsZero() && h.piState(id) == "exited"
+	})
+	return s.Ended
+}
+
+// What limited a session limits it still when it is taken up again: its gate, its tools. A secret among its arguments is
+// neither kept nor shown, and the model and the session are its own.
+func TestPiIsTakenUpAgainAsItWas(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(msg{"gate": true, "model": "p/m", "args": []string{"--tools", "read", "--api-key", "s3cret", "--continue"}})
+	h.tellPi(id, "ARGS")
+	h.waitPiText(id, "key “s3cret”")
+	if s := h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK); strings.Contains(string(s.body), "s3cret") || !strings.Contains(s.get("session", "args"), "--api-key") {
+		t.Errorf("%s", s.body)
+	}
+	if how := h.endPi(id); how != "ended by you" {
+		t.Errorf("it %s", how)
+	}
+	h.startPi(msg{"resume": id})
+	h.tellPi(id, "ARGS")
+	gate := filepath.Join(h.dir, PiGateFile)
+	h.waitPiText(id, "key “”, started with --mode rpc --session /sessions/sess-1.jsonl -e "+gate+" --tools read\n")
+	if n := strings.Count(h.piText(id), "--continue"); n != 1 {
+		t.Errorf("a session of its own choice is chosen again (%d)", n)
+	}
+	h.restart()
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Ended != "ended with the hub" {
+		t.Errorf("it %s, %v", s.Ended, err)
+	}
+}
+
+// A session has what was said in it, and nothing of the one before it: not what its extensions said while it came up, not
+// a command that ran when it took the other's place.
+func TestPiSessionsKeepApart(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "hello"}).want(http.StatusOK)
+	h.waitPiText(id, "You said: hello")
+	shell := make(chan reply, 1)
+	go func() {
+		r, _ := h.operator().try(t.Context(), "POST", "/api/pi/"+id+"/commands", msg{"text": "!sleep 1000"})
+		shell <- r
+	}()
+	h.waitPiText(id, "bash: sleep 1000")
+	if got := h.piState(id); got != "running" {
+		t.Errorf("it is %s while a command runs", got)
+	}
+	h.tellPi(id, "/new")
+	then := "sess-1x"
+	h.waitPiText(then, "up in a new session")
+	h.operator().call("POST", "/api/pi/"+then+"/stop", nil).want(http.StatusOK)
+	h.tellPi(then, "one")
+	h.waitPiText(then, "You said: one")
+	<-shell
+	if old, now := h.piText(id), h.piText(then); strings.Contains(old, "up in a new session") || strings.Contains(now, "sleep") || strings.Contains(now, "stopped") {
+		t.Errorf("they are mixed up:\n%s\n%s", old, now)
+	}
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.File != "/sessions/sess-1.jsonl" || s.Title != "hello" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if got := h.operator().call("GET", "/api/pi/"+then, nil).want(http.StatusOK); !strings.Contains(got.get("session", "title"), "a new title") {
+		t.Errorf("%s", got.body)
+	}
+}
+
+// A command of the person's own is stopped by Stop.
+func TestPiShellIsStopped(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	done := make(chan reply, 1)
+	go func() {
+		r, _ := h.operator().try(t.Context(), "POST", "/api/pi/"+id+"/commands", msg{"text": "!sleep 1000"})
+		done <- r
+	}()
+	h.waitPiText(id, "bash: sleep 1000")
+	h.operator().call("POST", "/api/pi/"+id+"/stop", nil).want(http.StatusOK)
+	h.waitPiText(id, "stopped")
+	<-done
+	eventually(t, "it is idle", func() bool { return h.piState(id) == "idle" })
+}
+
+// An extension that puts another session in the place of the one that is there says so nowhere: it is noticed all the same.
+func TestPiReplacesItsSessionByItself(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, "before")
+	h.waitPiText(id, "You said: before")
+	h.tellPi(id, "/swap")
+	then := "sess-1s"
+	eventually(t, "the other session is there", func() bool { return h.operator().call("GET", "/api/pi/"+then, nil).status == http.StatusOK })
+	h.tellPi(then, "after")
+	h.waitPiText(then, "You said: after")
+	if text := h.piText(id); strings.Contains(text, "after") {
+		t.Errorf("%s", text)
+	}
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.File != "/sessions/sess-1.jsonl" || s.EndedAt.IsZero() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if r := h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "who hears this?"}); r.status != http.StatusConflict && r.status != http.StatusNotFound {
+		t.Errorf("the session that is gone is told something: %d %s", r.status, r.body)
+	}
+}
+
+// A directive is a prompt: what pi's own terminal takes for a command would reach the model as text, and is refused in words.
+func TestPiCommandsAreNoDirectives(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	for title, note := range map[string]string{"/login": "own terminal alone", "/compact": "given on the session's page"} {
+		d := h.operator().call("POST", "/v1/directives", msg{"to": "pi/" + id, "title": title}).want(http.StatusCreated)
+		eventually(t, "it is acknowledged", func() bool {
+			return h.operator().call("GET", "/v1/directives/"+d.get("id"), nil).get("delivery", "state") == "acknowledged"
+		})
+		if got := h.operator().call("GET", "/v1/directives/"+d.get("id"), nil); !strings.Contains(string(got.body), note) {
+			t.Errorf("%s", got.body)
+		}
+	}
+	h.tellPi(id, "last")
+	h.waitPiText(id, "You said: last")
+	if text := h.piText(id); strings.Contains(text, "login") || strings.Contains(text, "compact") {
+		t.Errorf("%s", text)
+	}
+}
+
+// A relay that comes back at once, before the hub is done with the connection that was lost, brings the same session; and
+// it says who it is only at first, so that nothing that pi runs can say it later.
+func TestPiRelayComesBack(t *testing.T) {
+	h := openHouse(t)
+	dial := func() *websocket.Conn {
+		t.Helper()
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(h.hub.URL(), "http", "ws", 1)+"/pi", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + h.token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseNow() })
+		for _, s := range []string{`{"type":"relay_hello","folder":"/work/x","args":["--tools","read"]}`, `{"type":"relay_hello","folder":"/","args":[]}`,
+			`{"type":"response","command":"get_state","id":"h1","success":true,"data":{"sessionId":"far"}}`, `{"type":"extension_ui_request","id":"u","method":"notify","message":"here"}`} {
+			if err := conn.Write(t.Context(), websocket.MessageText, []byte(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return conn
+	}
+	for n := 1; n <= 4; n++ {
+		conn := dial()
+		eventually(t, "it is there", func() bool {
+			return strings.Count(h.piText("far"), "here") == n
+		})
+		_ = conn.CloseNow()
+	}
+	sessions, err := h.hub.store.Transcripts().List(t.Context(), "pi", time.Time{}, 10)
+	if err != nil || len(sessions) != 1 || sessions[0].Folder != "/work/x" {
+		t.Errorf("%+v, %v", sessions, err)
+	}
+	if r := h.operator().call("GET", "/v1/agents", nil).want(http.StatusOK); strings.Contains(string(r.body), url.PathEscape("pi/far+")) || strings.Contains(string(r.body), "pi/far+") {
+		t.Errorf("%s", r.body)
+	}
+}
