@@ -50,8 +50,11 @@ func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
 	if size > MaxForPerson {
 		return refuse(CodeQuota, "A message for the person may be %d bytes long", MaxForPerson)
 	}
-	w := t.counting(p.Participant)
-	if w.n >= t.n.Limits.Notices {
+	w, all := t.counting(p.name()), t.counting("principal "+p.Principal.ID)
+	if w.n >= t.n.Limits.Notices || all.n >= 5*t.n.Limits.Notices {
+		if w.n < t.n.Limits.Notices {
+			w = all // new connections do not make more of it
+		}
 		e := refuse(CodeRateLimited, "Too many messages for the person")
 		e.RetryAfter = time.Duration(w.since+time.Minute.Milliseconds()-t.now) * time.Millisecond
 		return e
@@ -74,20 +77,39 @@ func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
 		}
 	}
 	w.n++
+	all.n++
 	return nil
+}
+
+// admitTurn is admit for a turn that the person hears of.
+func (t *Tx) admitTurn(p *participant, from string, q NewTurn) error {
+	meta := Raw(`{}`)
+	if asks, _, _ := turnAsks(q.Content, q.Metadata); asks {
+		meta = Raw(`{"expectsResponse":true}`)
+	}
+	return t.admit(p, from, len(q.Content), meta)
 }
 
 // forPerson has a message wait for the person's inbox.
 func (t *Tx) forPerson(p *participant, from string, msg Message, meta MessageMeta, turn *Turn) {
 	x := &Pending{ID: msg.ID, Kind: "message", From: from, At: t.now, Message: &msg, Turn: turn, Asks: meta.ExpectsResponse && !meta.IsResult,
 		Correlation: or(meta.CorrelationID, msg.ID), Priority: meta.Priority}
-	if meta.TTL > 0 {
-		x.ExpiresAt = t.now + meta.TTL
-	}
+	x.ExpiresAt = t.until(meta.TTL)
 	if turn != nil {
 		x.About = t.st.turns[turn.ID].Conversation
 	}
 	t.wait(x)
+}
+
+// maxAsk is how long a question may say that it waits: no clock of ours goes further than this from now.
+const maxAsk = 365 * 24 * time.Hour
+
+// until is when something ends that says itself how long it waits; 0: it does not end.
+func (t *Tx) until(ttl int64) int64 {
+	if ttl <= 0 {
+		return 0
+	}
+	return t.now + min(ttl, maxAsk.Milliseconds())
 }
 
 // turnAsks says whether somebody waits for an answer to a turn, as its metadata or its content says, and how it presses.
@@ -110,16 +132,14 @@ func turnAsks(content, metadata Raw) (asks bool, priority string, ttl int64) {
 func (t *Tx) turnForPerson(c *conversation, turn *Turn) {
 	asks, priority, ttl := turnAsks(turn.Content, turn.Metadata)
 	if !asks {
-		w := t.counting(turn.Participant)
+		w := t.counting("turns of " + turn.Participant)
 		if w.n >= t.n.Limits.Notices || len(turn.Content) > MaxForPerson {
 			return
 		}
 		w.n++
 	}
 	x := &Pending{ID: turn.ID, Kind: "turn", From: turn.Participant, At: t.now, Turn: turn, About: c.Conversation, Asks: asks, Correlation: turn.ID, Priority: priority}
-	if ttl > 0 {
-		x.ExpiresAt = t.now + ttl
-	}
+	x.ExpiresAt = t.until(ttl)
 	t.wait(x)
 }
 
@@ -323,6 +343,9 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	}
 	m := c.current(Human)
 	if m == nil {
+		if err := t.sizeOf(c, q); err != nil {
+			return nil, err
+		}
 		m = t.enlist(c, Invitee{ID: Human}, "moderator", Human)
 	}
 	if err := t.maySay(c, m, q); err != nil {
@@ -345,7 +368,7 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	}
 	for _, other := range slices.Clone(c.Members) {
 		if other.ID != Human && other.LeftAt == 0 && t.st.agents[other.ID] != nil && c.readable([]string{other.ID}, Human, q.Visibility, t.now) {
-			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID}, "")
+			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID, "delivery": "guaranteed"}, "")
 		}
 	}
 	return turn, nil
@@ -392,7 +415,7 @@ func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
 			t.enlist(c, Invitee{ID: id}, "assistant", Human)
 		}
 	}
-	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, inConversation(c))
+	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, t.inConversation(c))
 	return c.Conversation.ID, nil
 }
 
