@@ -132,8 +132,8 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	}
 	id := r.ID
 	if id == "" {
-		id = t.freeID(r.Name, p.Principal)
-	} else if t.taken(id) || t.reserved(id, p.Principal) {
+		id = t.freeID(r.Name, p)
+	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
 	}
 	if _, theirs := t.remote(id); theirs {
@@ -193,7 +193,7 @@ func (t *Tx) fitsIn(a Agent) error {
 
 // freeID is an id for an agent that named none: its name, so that who comes back under it is known again, or one made
 // of it.
-func (t *Tx) freeID(name string, who Principal) string {
+func (t *Tx) freeID(name string, p *participant) string {
 	base := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r) {
 			return r
@@ -207,14 +207,17 @@ func (t *Tx) freeID(name string, who Principal) string {
 		return "agent-" + t.n.NewID()
 	}
 	for id, n := base, 2; ; id, n = base+"-"+strconv.Itoa(n), n+1 {
-		if !t.taken(id) && !t.reserved(id, who) {
+		if !t.taken(id, p) {
 			return id
 		}
 	}
 }
 
-func (t *Tx) taken(id string) bool {
-	return id == Human || id == System || t.st.agents[id] != nil || t.st.participants[id] != nil
+// taken says whether an id is not free for an agent of a participant. Its own id is: published clients that name their agent
+// go by that name themselves.
+func (t *Tx) taken(id string, p *participant) bool {
+	other := t.st.participants[id]
+	return id == Human || id == System || t.st.agents[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
 }
 
 // Spawn makes an agent known as a child, by default of the caller's own agent.

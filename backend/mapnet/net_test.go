@@ -152,6 +152,32 @@ func TestNothingIsToldBeforeItIsStored(t *testing.T) {
 	})
 }
 
+// Published clients that name their agent go by that name themselves, again after their connection was lost.
+func TestAnAgentNamedAsItsParticipant(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	for range 2 {
+		e := &ear{}
+		do(t, n, func(tx *Tx) {
+			s, _, err := tx.Connect(e, Principal{ID: "p"}, Connect{Type: "agent", Participant: "worker-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := tx.Register(s, Register{ID: "worker-1"}); err != nil || out["agent"].(Agent).ID != "worker-1" {
+				t.Fatalf("%v %v", out, err)
+			}
+			if _, _, err := tx.SendMessage(s, Send{To: Raw(`{"agent":"worker-1"}`), Payload: Raw(`1`)}); err != nil {
+				t.Error(err)
+			}
+			tx.after(func() {
+				if len(e.messages()) != 1 {
+					t.Errorf("%v", e.frames)
+				}
+			})
+		})
+		do(t, n, func(tx *Tx) { tx.Lost(tx.SessionOf(e), e) })
+	}
+}
+
 // An act that panics breaks itself alone.
 func TestAPanicBreaksOneAct(t *testing.T) {
 	n := newNet(t, &kept{records: map[string]Record{}})

@@ -294,11 +294,11 @@ func (t *Tx) ids(p *participant) []string {
 		return nil
 	}
 	ids := []string{p.Participant}
-	if p.Agent != "" {
+	if p.Agent != "" && p.Agent != p.Participant {
 		ids = []string{p.Agent, p.Participant}
 	}
 	for _, id := range t.st.owned[p.Participant] {
-		if id != p.Agent {
+		if id != p.Agent && id != p.Participant {
 			ids = append(ids, id)
 		}
 	}
