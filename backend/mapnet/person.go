@@ -290,13 +290,14 @@ type Sheet struct {
 	Threads      []Thread
 	Turns        []Turn
 	Present      map[string]string // presence by member
+	Unread       bool              // something was said that the person has not read
 }
 
 // PersonConversations are the conversations for the person's page, those with news first.
 func (t *Tx) PersonConversations() []Sheet {
 	out := []Sheet{}
 	for _, c := range t.sortedConversations() {
-		out = append(out, t.sheet(c, 1))
+		out = append(out, t.sheet(c, true))
 	}
 	slices.SortStableFunc(out, func(a, b Sheet) int { return int(b.Conversation.UpdatedAt - a.Conversation.UpdatedAt) })
 	return out
@@ -308,27 +309,73 @@ func (t *Tx) PersonConversation(id string) (Sheet, bool) {
 	if c == nil {
 		return Sheet{}, false
 	}
-	return t.sheet(c, 0), true
+	return t.sheet(c, false), true
 }
 
-// sheet copies a conversation, with its last turns that the person may read; 0: all of them.
-func (t *Tx) sheet(c *conversation, last int) Sheet {
-	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}}
+// sheet copies a conversation: with its last turn that the person may read, or with all of them and their threads.
+func (t *Tx) sheet(c *conversation, last bool) Sheet {
+	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}, Unread: c.unread()}
 	for _, m := range c.Members {
 		s.Members = append(s.Members, *m)
 		s.Present[m.ID] = t.presence(m.ID)
+	}
+	if last {
+		if turn := c.lastFor(Human); turn != nil {
+			s.Turns = []Turn{*turn}
+		}
+		return s
 	}
 	turns := c.legible([]string{Human})
 	for _, th := range c.threads(turns) {
 		s.Threads = append(s.Threads, *th)
 	}
-	if last > 0 {
-		turns = turns[max(0, len(turns)-last):]
-	}
 	for _, turn := range turns {
 		s.Turns = append(s.Turns, *turn)
 	}
 	return s
+}
+
+// lastFor is the last turn that somebody may read; nil: there is none.
+func (c *conversation) lastFor(id string) *Turn {
+	for _, turn := range slices.Backward(c.turns) {
+		if c.readable([]string{id}, turn.Participant, turn.Visibility, turn.Timestamp) {
+			return turn
+		}
+	}
+	return nil
+}
+
+// unread says whether the last thing that the person may read is somebody else's, and new to them.
+func (c *conversation) unread() bool {
+	turn := c.lastFor(Human)
+	return turn != nil && turn.Participant != Human && turn.Timestamp > c.Seen
+}
+
+// Unread is in how many conversations something is new to the person.
+func (t *Tx) Unread() (n int) {
+	for _, c := range t.st.convs {
+		if c.unread() {
+			n++
+		}
+	}
+	return n
+}
+
+// PersonRead notes that the person has read a conversation up to a turn.
+func (t *Tx) PersonRead(id, turn string) error {
+	c := t.st.convs[id]
+	if c == nil {
+		return refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	i, ok := c.byID[turn]
+	if !ok {
+		return badParam("/turn", "there is no such turn")
+	}
+	if at := c.turns[i].Timestamp; at > c.Seen {
+		c.Seen = at
+		t.saveConversation(c)
+	}
+	return nil
 }
 
 // PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that

@@ -121,6 +121,7 @@ type conversation struct {
 	// Chose is since when members have the roles that they chose themselves: what is meant for a role is not for who takes
 	// it on afterwards.
 	Chose map[string]int64 `json:"chose,omitempty"`
+	Seen  int64            `json:"seen,omitempty"` // until when the person has read it
 
 	turns []*Turn
 	byID  map[string]int // place in turns
