@@ -130,7 +130,13 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	}
 	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
 	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log,
-		RevokeAll: func(ctx context.Context, id string, audit fleet.Audit) error { return h.mailbox.Revoke(ctx, id, audit) }}
+		RevokeAll: func(ctx context.Context, id string, audit fleet.Audit) error {
+			err := h.mailbox.Revoke(ctx, id, audit)
+			if err == nil {
+				h.mapv1.Revoked(id)
+			}
+			return err
+		}}
 	h.inbox = inbox.NewInbox(inbox.Config{
 		Store: h.store, Now: h.now, Operator: h.operator, Log: h.log,
 		Repliers:   map[string]inbox.Replier{},

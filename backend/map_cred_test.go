@@ -153,11 +153,13 @@ func TestMAPCredentialRefused(t *testing.T) {
 		t.Errorf("%s", f.raw)
 	}
 	c.move(11 * time.Minute)
-	answer("s", msg{"resolution": "declined"})
-	c.move(11 * time.Minute)
 	answer("s", msg{"resolution": "answered", "value": "once"})
 	a.refused(11002, "cred/get", now("s")) // it is used up: the person is asked again
 	it := h.mapItem("a asks for a credential: s")
+	// The person may say no, but not nothing: the agent would not know that no was meant.
+	if r := h.operator().answer(it.ID, msg{"resolution": "declined"}); r.status != 422 {
+		t.Errorf("%d %s", r.status, r.body)
+	}
 	c.move(61 * time.Minute)
 	eventually(t, "the question is over", func() bool { return h.item(it.ID).Terminal() })
 	answer("bad", msg{"resolution": "answered", "value": "once"})
@@ -197,15 +199,45 @@ func TestMAPCredentialsOfProvedAgents(t *testing.T) {
 	if f := p.wait(held); f.get("credential", "key") != "for-the-bot" {
 		t.Errorf("%s", f.raw)
 	}
-	// Somebody else under the same name has nothing of it.
+	// Nobody else gets the name, or anything of it under another one.
 	p.do("map/agents/unregister", msg{"agentId": "bot"})
 	q := h.dialMAP("/map")
 	q.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent"})
-	q.do("map/agents/register", msg{"agentId": "bot"})
+	q.refused(3000, "map/agents/register", msg{"agentId": "bot"})
+	q.do("map/agents/register", msg{"agentId": "bat"})
 	q.refused(11001, "cred/get", msg{"scope": "s", "resource": "r"})
 	if len(h.grants()) != 1 {
 		t.Errorf("%v", h.grants())
 	}
 	h.operator().call("DELETE", "/v1/agents/map%2Fbot", nil)
 	eventually(t, "the grants of a revoked agent end", func() bool { return len(h.grants()) == 0 })
+}
+
+// What a credential began ends with it: the connection, its agents, and what they were granted.
+func TestMAPRevokedCredential(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("deploybot")
+	h.secretOf("S", "for-the-bot")
+	h.set("map.credentials", []string{"s=S:api_key"})
+	p := h.dialMAP("/map?token=" + bot.token)
+	p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent"})
+	p.do("map/agents/register", msg{"agentId": "bot"})
+	held := p.send("cred/get", msg{"scope": "s", "resource": "r"})
+	h.operator().answer(h.mapItem("bot asks for a credential: s").ID, msg{"resolution": "answered", "value": "day"}).want(200)
+	p.wait(held)
+	w := h.mapAgent("watcher")
+	h.operator().call("DELETE", "/v1/agents/deploybot", nil)
+	select {
+	case <-p.closed:
+	case <-time.After(time.Minute):
+		t.Fatal("who is revoked stays connected")
+	}
+	if p.code != 4401 {
+		t.Errorf("closed with %d", p.code)
+	}
+	eventually(t, "its agent is gone, and its grants", func() bool {
+		return w.ask("map/agents/get", msg{"agentId": "bot"}).Error != nil && len(h.grants()) == 0
+	})
+	q := h.dialMAP("/map?token=" + bot.token)
+	q.refused(1006, "map/connect", msg{"protocolVersion": 1, "participantType": "agent"})
 }

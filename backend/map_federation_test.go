@@ -157,11 +157,15 @@ func TestMAPFederationRoutes(t *testing.T) {
 	}
 	// Who is not trusted any more, or never was.
 	hc.operator().call("DELETE", "/v1/agents/hub-b", nil)
-	gate.refused(5003, "map/federation/route", msg{"systemId": "hub-c", "message": msg{"id": "1", "from": "x", "to": "tester"}})
+	select {
+	case <-gate.closed:
+	case <-time.After(time.Minute):
+		t.Error("a hub whose credential was revoked stays connected")
+	}
 	if f := hc.mapAgent("stranger").do("map/federation/connect", msg{"systemId": "hub-b", "endpoint": "ws://127.0.0.1:1/map"}); f.get("connected") != "false" || f.get("authRequired", "required") != "true" {
 		t.Errorf("%s", f.raw)
 	}
-	if f := hb.mapAgent("w").refused(5003, "map/send", msg{"to": msg{"system": "hub-c", "agent": "tester"}}); f.Error == nil {
+	if f := hb.mapAgent("w").refused(5002, "map/send", msg{"to": msg{"system": "hub-c", "agent": "tester"}}); f.Error == nil {
 		t.Errorf("%s", f.raw)
 	}
 	hb.operator().call("DELETE", "/api/secrets/AT-hub-a", nil).want(204)

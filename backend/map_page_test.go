@@ -17,6 +17,25 @@ func TestMAPPage(t *testing.T) {
 	if s := string(got.body); strings.Contains(s, "hidden") || !strings.Contains(s, "strong") || got.get("inside") != "false" {
 		t.Errorf("%s", s)
 	}
+	news := func() string { return op.call("GET", "/api/state", nil).want(200).get("counts", "conversations") }
+	if got.get("unread") != "true" || news() != "1" {
+		t.Errorf("unread: %s, %s in all", got.get("unread"), news())
+	}
+	a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "last"}})
+	first, last := a.do("mail/turns/list", msg{"conversationId": id, "limit": 1}), a.do("mail/turns/list", msg{"conversationId": id, "limit": 1, "order": "desc"})
+	turn := func(f mapFrame) any { return f.Result["turns"].([]any)[0].(map[string]any)["id"] }
+	op.call("POST", "/api/conversations/"+id+"/read", msg{"turn": turn(first)}).want(204)
+	if news() != "1" {
+		t.Error("read up to the first, and nothing is new")
+	}
+	op.call("POST", "/api/conversations/"+id+"/read", msg{"turn": turn(last)}).want(204)
+	op.call("POST", "/api/conversations/"+id+"/read", msg{"turn": "nope"}).want(422)
+	op.call("POST", "/api/conversations/nope/read", msg{"turn": "nope"}).want(404)
+	h.restart()
+	if news() != "0" {
+		t.Errorf("all is read, and %s is new", news())
+	}
+	a, b = h.mapAgent("a"), h.mapAgent("b")
 	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "I am here"}).want(201)
 	for _, p := range []*mapPeer{a, b} {
 		if n := p.note("map/message", nil); n.said("message", "payload", "text") != "I am here" || n.said("message", "from") != "human" || n.said("message", "meta", "mail", "conversationId") != id {

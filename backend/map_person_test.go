@@ -76,8 +76,10 @@ func TestMAPClientAsks(t *testing.T) {
 	ui.do("map/subscribe", msg{"filter": msg{}})
 	ui.do("map/send", msg{"to": msg{"agent": "human"}, "payload": msg{"text": "Anybody there?"}, "meta": msg{"expectsResponse": true, "correlationId": "req-1"}})
 	h.operator().answer(h.mapItem("Anybody there?").ID, msg{"resolution": "answered", "value": msg{"text": "me"}}).want(200)
-	n := ui.note("map/event", func(f mapFrame) bool { return f.said("event", "data", "correlationId") == "req-1" })
-	if n.said("event", "type") != "message_delivered" || n.said("event", "data", "message", "payload", "text") != "me" {
+	n := ui.note("map/event", func(f mapFrame) bool {
+		return f.said("event", "type") == "message_delivered" && f.said("event", "data", "correlationId") == "req-1"
+	})
+	if n.said("event", "data", "message", "payload", "text") != "me" {
 		t.Errorf("%s", n.raw)
 	}
 }

@@ -104,12 +104,20 @@ func (n Network) Events(ctx context.Context, after string, from int64, fn func(m
 }
 
 // PurgeEvents implements mapnet.Store.
-func (n Network) PurgeEvents(ctx context.Context, before time.Time, keep int) error {
+func (n Network) PurgeEvents(ctx context.Context, before time.Time, keep, bytes int) error {
+	st, err := n.s.stmt(ctx, `SELECT coalesce(max(n), 0) FROM (SELECT n, sum(length(body)) OVER (ORDER BY n DESC) AS size FROM map_events) WHERE size > ?`)
+	if err != nil {
+		return err
+	}
+	var last int64 // the newest of those that are too many bytes
+	if err := st.QueryRowContext(ctx, bytes).Scan(&last); err != nil {
+		return err
+	}
 	for {
 		var gone int64
 		err := n.s.do(ctx, func(t *tx) (err error) {
 			gone, err = t.run(`DELETE FROM map_events WHERE n IN (SELECT n FROM map_events
-				WHERE at < ? OR n <= (SELECT coalesce(max(n), 0) FROM map_events) - ? ORDER BY n LIMIT ?)`, ms(before), keep, purgeAtOnce)
+				WHERE at < ? OR n <= ? OR n <= (SELECT coalesce(max(n), 0) FROM map_events) - ? ORDER BY n LIMIT ?)`, ms(before), last, keep, purgeAtOnce)
 			return err
 		})
 		if err != nil || gone < purgeAtOnce {

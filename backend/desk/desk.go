@@ -158,6 +158,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/conversations/{id}", d.conversation),
 		op("POST /api/conversations/{id}/turns", d.says),
 		op("POST /api/conversations/{id}/act", d.actOn),
+		op("POST /api/conversations/{id}/read", d.read),
 		op("GET /api/network", d.network),
 		op("GET /api/grants", d.grants),
 		op("DELETE /api/grants/{id}", d.revokeGrant),
@@ -204,6 +205,10 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err != nil {
 		return err
 	}
+	news := 0
+	if err := d.Network.Do(ctx, func(t *mapnet.Tx) error { news = t.Unread(); return nil }); err != nil {
+		return err
+	}
 	enrolled := 0
 	for _, a := range agents {
 		if a.RevokedAt.IsZero() {
@@ -224,7 +229,7 @@ func (d *Desk) state(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 		"counts": map[string]int{
 			"needs": counts.Needs, "waiting": counts.Waiting, "notices": counts.Notices, "done": counts.Done,
 			"unread_notices": counts.UnreadNotices, "failed": failed, "agents_attention": len(pairings) + len(hosts), "guardian": calls,
-			"broken": d.Guardian.Broken(),
+			"broken": d.Guardian.Broken(), "conversations": news,
 		},
 		"operator":      v.Operator().String(),
 		"hub":           map[string]any{"url": d.URL(), "version": d.Version, "dev": d.Dev, "data": d.DataDir, "command": d.Command, "relaxations": relaxations},

@@ -49,6 +49,7 @@ type conversationView struct {
 	Subject []render.Span `json:"subject"`
 	Open    bool          `json:"open"`
 	Inside  bool          `json:"inside"` // the person is in it
+	Unread  bool          `json:"unread"`
 	Changed int64         `json:"changed"`
 	Members []memberView  `json:"members"`
 	Threads []threadView  `json:"threads"`
@@ -56,7 +57,7 @@ type conversationView struct {
 }
 
 func viewConversation(s mapnet.Sheet) conversationView {
-	v := conversationView{ID: s.Conversation.ID, Subject: shortSpans(s.Conversation.Subject), Open: s.Conversation.Status == "active", Changed: s.Conversation.UpdatedAt,
+	v := conversationView{ID: s.Conversation.ID, Subject: shortSpans(s.Conversation.Subject), Open: s.Conversation.Status == "active", Changed: s.Conversation.UpdatedAt, Unread: s.Unread,
 		Members: []memberView{}, Threads: []threadView{}, Turns: []turnView{}}
 	if len(v.Subject) == 0 {
 		v.Subject = shortSpans("Conversation")
@@ -149,6 +150,21 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 		return networkError(err)
 	}
 	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated)
+}
+
+// read answers POST /api/conversations/{id}/read: the person has read it up to that turn.
+func (d *Desk) read(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	q, err := decode[struct {
+		Turn string `json:"turn"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { return t.PersonRead(r.PathValue("id"), q.Turn) }); err != nil {
+		return networkError(err)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // textOf is the content of a turn in words.

@@ -166,7 +166,8 @@ func (t *Tx) reach(p *participant, id string) (string, bool) {
 		return id, t.knows(p, a)
 	}
 	if x := t.st.participants[id]; x != nil {
-		return x.name(), true // an answer to a participant goes to its agent
+		a := t.st.agents[x.Agent]
+		return x.name(), a == nil || t.knows(p, a) // an answer to a participant goes to its agent
 	}
 	return "", false
 }

@@ -86,8 +86,12 @@ func (t *Tx) again(a *agent, r Register) {
 	if r.Role != "" {
 		a.Agent.Role = r.Role
 	}
+	next := a.Agent
 	for name, v := range r.Metadata {
-		a.Agent.Metadata = with(a.Agent.Metadata, name, v)
+		next.Metadata = with(next.Metadata, name, v)
+	}
+	if t.fitsIn(next) == nil { // else it goes on as it was
+		a.Agent.Metadata = next.Metadata
 	}
 	if a.Agent.State == "stopped" || a.Agent.State == "failed" {
 		before := a.Agent.State
@@ -116,7 +120,7 @@ func with(m map[string]Raw, name string, v Raw) map[string]Raw {
 
 // adopt makes a participant the one that speaks for an agent.
 func (t *Tx) adopt(p *participant, a *agent) {
-	a.Owner = p.Participant
+	t.own(a, p.Participant)
 	a.Agent.meta("ownerId", p.Participant)
 	t.back(a)
 }
@@ -128,8 +132,8 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	}
 	id := r.ID
 	if id == "" {
-		id = t.freeID(r.Name)
-	} else if t.taken(id) {
+		id = t.freeID(r.Name, p)
+	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
 	}
 	if _, theirs := t.remote(id); theirs {
@@ -138,28 +142,33 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	if len(id) > 200 {
 		return nil, badParam("/agentId", "must be at most 200 bytes")
 	}
-	owned := 0
-	for _, a := range t.st.agents {
-		if a.Owner == p.Participant {
-			owned++
-		}
+	if len(r.Scopes) > t.n.Limits.AgentScopes {
+		return nil, badParam("/scopes", "must be at most %d", t.n.Limits.AgentScopes)
 	}
-	if owned >= t.n.Limits.Agents {
+	if len(t.st.owned[p.Participant]) >= t.n.Limits.Agents {
 		return nil, refuse(CodeQuota, "Too many agents of one participant")
 	}
-	if err := t.n.Enrol(t.ctx, id); err != nil {
-		return nil, denied("%s", err)
+	if len(t.st.agents) >= t.n.Limits.AllAgents {
+		return nil, refuse(CodeQuota, "Too many agents")
 	}
 	visibility := r.Visibility
 	if visibility == "" {
 		visibility = "public"
 	}
-	a := &agent{Owner: p.Participant, Principal: p.Principal.ID, Agent: Agent{
+	a := &agent{Principal: p.Principal.ID, Agent: Agent{
 		ID: id, Name: r.Name, Description: r.Description, Role: r.Role, Parent: r.Parent, State: "registered", Visibility: visibility, Scopes: []string{},
 		Capabilities: r.Capabilities.known(), CapabilityDescriptor: r.Descriptor, Environment: r.Environment, Metadata: r.Metadata, Relationships: r.Relationships,
 		Lifecycle: &Lifecycle{CreatedAt: t.now, LastActiveAt: t.now}, Meta: Meta{"ownerId": p.Participant},
 	}}
+	if err := t.fitsIn(a.Agent); err != nil {
+		return nil, err
+	}
+	if err := t.n.Enrol(t.ctx, id); err != nil {
+		return nil, denied("%s", err)
+	}
 	t.st.agents[id] = a
+	t.own(a, p.Participant)
+	t.reserve(id, p.Principal)
 	t.saveAgent(a)
 	t.emit(Event{Type: "agent_registered", Source: id}, map[string]any{"agentId": id, "name": r.Name, "role": r.Role, "ownerId": p.Participant, "agent": a.Agent}, t.aboutAgent(a))
 	for _, scope := range r.Scopes {
@@ -174,9 +183,17 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	return a, nil
 }
 
+// fitsIn refuses an agent that says too much of itself.
+func (t *Tx) fitsIn(a Agent) error {
+	if n := len(encode(a)); n > t.n.Limits.AgentBytes {
+		return refuse(CodeQuota, "What an agent says of itself may be %d bytes long, not %d", t.n.Limits.AgentBytes, n)
+	}
+	return nil
+}
+
 // freeID is an id for an agent that named none: its name, so that who comes back under it is known again, or one made
 // of it.
-func (t *Tx) freeID(name string) string {
+func (t *Tx) freeID(name string, p *participant) string {
 	base := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r) {
 			return r
@@ -190,14 +207,17 @@ func (t *Tx) freeID(name string) string {
 		return "agent-" + t.n.NewID()
 	}
 	for id, n := base, 2; ; id, n = base+"-"+strconv.Itoa(n), n+1 {
-		if !t.taken(id) {
+		if !t.taken(id, p) {
 			return id
 		}
 	}
 }
 
-func (t *Tx) taken(id string) bool {
-	return id == Human || id == System || t.st.agents[id] != nil || t.st.participants[id] != nil
+// taken says whether an id is not free for an agent of a participant. Its own id is: published clients that name their agent
+// go by that name themselves.
+func (t *Tx) taken(id string, p *participant) bool {
+	other := t.st.participants[id]
+	return id == Human || id == System || t.st.agents[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
 }
 
 // Spawn makes an agent known as a child, by default of the caller's own agent.
@@ -225,8 +245,7 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 	}
 	result := map[string]any{"agent": a.Agent}
 	if m := r.InitialMessage; m != nil {
-		id, _, _ := t.post(s.p, s.p.name(), Send{To: encode(map[string]any{"agent": a.Agent.ID}), Payload: m.Payload, Meta: m.Meta}, []string{a.Agent.ID})
-		result["messageId"] = id
+		result["messageId"] = t.post(s.p, s.p.name(), Send{To: encode(map[string]any{"agent": a.Agent.ID}), Payload: m.Payload, Meta: m.Meta}, []string{a.Agent.ID}).id
 	}
 	return result, nil
 }
@@ -258,6 +277,9 @@ func (t *Tx) unregister(a *agent, reason, cause string) {
 		}
 	}
 	delete(t.st.agents, id)
+	owner := a.Owner
+	t.own(a, "")
+	a.Owner = owner // as its last words say
 	t.drop(kindAgent, id)
 	if p := t.st.participants[a.Owner]; p != nil && p.Agent == id {
 		p.Agent = ""
@@ -355,9 +377,19 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 	if u.State != "" && u.State != before && (before == "stopped" || before == "failed") {
 		return nil, refuse(CodeAgentState, "Cannot update agent in state: %s", before)
 	}
+	next := a.Agent
+	if len(u.Environment) > 0 {
+		next.Environment = u.Environment
+	}
+	for name, v := range u.Metadata {
+		next.Metadata = with(next.Metadata, name, v)
+	}
+	if err := t.fitsIn(next); err != nil {
+		return nil, err
+	}
+	a.Agent.Metadata = next.Metadata
 	life := *a.Agent.Lifecycle
 	for name, v := range u.Metadata {
-		a.Agent.Metadata = with(a.Agent.Metadata, name, v)
 		switch name {
 		case "exitCode":
 			var code int
@@ -439,7 +471,7 @@ func (t *Tx) StopByPerson(peer string, name func(agent string) string) {
 
 // Expel ends the connection of an agent that the operator revoked, and takes it out.
 func (t *Tx) Expel(id string) {
-	t.endGrants(id, "the agent was revoked")
+	t.endGrants(func(g *Grant) bool { return g.Agent == id }, "the agent was revoked")
 	a := t.st.agents[id]
 	if a == nil {
 		return

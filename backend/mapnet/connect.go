@@ -41,7 +41,7 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	}
 	p, resumed := t.earlier(who, c)
 	if p == nil {
-		if c.Participant != "" && (t.st.participants[c.Participant] != nil || t.foreign(c.Participant, who)) {
+		if c.Participant != "" && (t.st.participants[c.Participant] != nil || t.foreign(c.Participant, who) || t.reserved(c.Participant, who)) {
 			return nil, nil, refuse(CodeAgentExists, "That participant id is taken: %s", c.Participant)
 		}
 		id := c.Participant
@@ -61,17 +61,18 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 		t.after(func() { old.Close(4409, "this session goes on elsewhere") })
 		t.unsubscribeAll(p)
 	}
+	if c.Participant != "" {
+		t.reserve(p.Participant, who)
+	}
 	token := t.resumeToken(p)
 	t.saveSession(p)
 	t.emit(Event{Type: "participant_connected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name}, everyone)
 	owned := []string{}
 	reclaimed := []Agent{}
-	for id, a := range t.st.agents {
-		if a.Owner == p.Participant {
-			owned = append(owned, id)
-			t.back(a)
-			reclaimed = append(reclaimed, a.Agent)
-		}
+	for _, a := range t.agentsOf(p) {
+		owned = append(owned, a.Agent.ID)
+		t.back(a)
+		reclaimed = append(reclaimed, a.Agent)
 	}
 	t.drainSoon(p)
 	result := map[string]any{
@@ -136,10 +137,8 @@ func (t *Tx) Lost(s *Session, conn Peer) {
 	p.conn, p.AwaySince = nil, t.now
 	t.unsubscribeAll(p)
 	t.saveSession(p)
-	for _, a := range t.st.agents {
-		if a.Owner == p.Participant {
-			t.away(a)
-		}
+	for _, a := range t.agentsOf(p) {
+		t.away(a)
 	}
 	if t.grace(p) == 0 {
 		t.gone(p)
@@ -187,25 +186,19 @@ func (t *Tx) gone(p *participant) {
 		return
 	}
 	cause := t.parted(p, "owner_disconnected")
-	for _, a := range t.st.agents {
-		if a.Owner == p.Participant {
-			a.Owner = ""
-			a.Agent.meta("ownerId", nil)
-			t.saveAgent(a)
-			t.emit(Event{Type: "agent_orphaned", Source: a.Agent.ID, CausedBy: []string{cause}}, map[string]any{"agentId": a.Agent.ID, "previousOwner": p.Participant}, t.aboutAgent(a))
-		}
+	for _, a := range t.agentsOf(p) {
+		t.own(a, "")
+		a.OrphanedAt = t.now
+		a.Agent.meta("ownerId", nil)
+		t.saveAgent(a)
+		t.emit(Event{Type: "agent_orphaned", Source: a.Agent.ID, CausedBy: []string{cause}}, map[string]any{"agentId": a.Agent.ID, "previousOwner": p.Participant}, t.aboutAgent(a))
 	}
 }
 
 // end ends a session with its agents, children before parents.
 func (t *Tx) end(p *participant, reason string) {
 	cause := t.parted(p, reason)
-	owned := []*agent{}
-	for _, a := range t.st.agents {
-		if a.Owner == p.Participant {
-			owned = append(owned, a)
-		}
-	}
+	owned := t.agentsOf(p)
 	for len(owned) > 0 {
 		rest := owned[:0:0]
 		for _, a := range owned {
@@ -244,6 +237,27 @@ func (t *Tx) parted(p *participant, reason string) string {
 	return t.emit(Event{Type: "participant_disconnected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name, "reason": reason}, everyone)
 }
 
+// Revoked ends what somebody has here whom the operator revoked, as the hub calls them: an agent, or everybody who proved
+// themselves with that credential.
+func (t *Tx) Revoked(peer string) {
+	for id := range t.st.agents {
+		if t.n.PeerID(id) == peer {
+			t.Expel(id)
+		}
+	}
+	who := "agent:" + peer
+	t.endGrants(func(g *Grant) bool { return g.Principal == who || t.n.PeerID(g.Agent) == peer }, "the agent was revoked")
+	for _, p := range t.st.participants {
+		if p.Principal.ID != who {
+			continue
+		}
+		if conn := p.conn; conn != nil {
+			t.after(func() { conn.Close(4401, "the credential was revoked") })
+		}
+		t.end(p, "revoked")
+	}
+}
+
 // Sessions lists the sessions of the caller's principal; of those who proved nothing, the caller's own alone.
 func (t *Tx) Sessions(s *Session) map[string]any {
 	list := []map[string]any{}
@@ -261,10 +275,8 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 	if p == nil || p == s.p || p.conn != nil || p.Principal.ID != s.p.Principal.ID {
 		return map[string]any{"sessionId": id, "restored": p != nil && p == s.p}
 	}
-	for _, a := range t.st.agents {
-		if a.Owner == p.Participant {
-			t.adopt(s.p, a)
-		}
+	for _, a := range t.agentsOf(p) {
+		t.adopt(s.p, a)
 	}
 	t.parted(p, "session_loaded")
 	t.drainSoon(s.p)
@@ -284,6 +296,16 @@ func (t *Tx) CloseSession(s *Session, id string) (result map[string]any, own boo
 	}
 	t.end(p, "session_closed")
 	return map[string]any{"closed": true, "session": map[string]any{"id": p.ID, "createdAt": p.CreatedAt, "closedAt": t.now}}, p == s.p, nil
+}
+
+// SessionOf is the session that goes on over a connection; nil: none does.
+func (t *Tx) SessionOf(conn Peer) *Session {
+	for _, p := range t.st.participants {
+		if p.conn == conn {
+			return &Session{p}
+		}
+	}
+	return nil
 }
 
 // Open says whether the session still stands.

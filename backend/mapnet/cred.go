@@ -268,13 +268,13 @@ func (t *Tx) endGrant(g *Grant) {
 	t.drop(kindGrant, g.ID)
 }
 
-// endGrants ends everything that an agent was granted.
-func (t *Tx) endGrants(agent, why string) {
+// endGrants ends all grants that are so.
+func (t *Tx) endGrants(so func(*Grant) bool, why string) {
 	for _, g := range t.st.grants {
-		if g.Agent == agent {
+		if so(g) {
 			t.endGrant(g)
 			if !g.Refused {
-				t.note(System, "credential grant ended: "+why, g.wish().target(t.n.PeerID(agent)))
+				t.note(System, "credential grant ended: "+why, g.wish().target(t.n.PeerID(g.Agent)))
 			}
 		}
 	}
@@ -282,14 +282,7 @@ func (t *Tx) endGrants(agent, why string) {
 
 // dueGrants ends the grants whose time is over.
 func (t *Tx) dueGrants() {
-	for _, g := range t.st.grants {
-		if g.ExpiresAt <= t.now {
-			t.endGrant(g)
-			if !g.Refused {
-				t.note(System, "credential grant ended: expired", g.wish().target(t.n.PeerID(g.Agent)))
-			}
-		}
-	}
+	t.endGrants(func(g *Grant) bool { return g.ExpiresAt <= t.now }, "expired")
 }
 
 // Grants are the grants that hold, oldest first.

@@ -17,12 +17,33 @@ type Audience struct {
 	Author       string      `json:"author,omitempty"`
 	Visibility   *Visibility `json:"visibility,omitempty"`
 	At           int64       `json:"at,omitempty"`
+	// Below is when the turn was said that the event is about; 0: it is about none.
+	Below int64 `json:"below,omitempty"`
+	// Only says that not even the operator may.
+	Only bool `json:"only,omitempty"`
+	// And is another audience that one must be of as well.
+	And *Audience `json:"and,omitempty"`
 }
 
 var everyone = Audience{All: true}
 
+// and is whoever is of both audiences.
+func (a Audience) and(b Audience) Audience {
+	switch {
+	case b.All:
+		return a
+	case a.All && a.Conversation == "":
+		return b
+	}
+	a.And = &b
+	return a
+}
+
 // hears says whether a participant may see what that audience may.
 func (t *Tx) hears(p *participant, a Audience) bool {
+	if a.And != nil && !t.hears(p, *a.And) {
+		return false
+	}
 	if a.All && a.Conversation == "" {
 		return true
 	}
@@ -32,9 +53,9 @@ func (t *Tx) hears(p *participant, a Audience) bool {
 	}
 	if a.Conversation != "" {
 		c := t.st.convs[a.Conversation]
-		return c != nil && t.sees(p, c) && (a.Author == "" || t.reads(p, c, a.Author, a.Visibility, a.At))
+		return c != nil && t.sees(p, c) && c.readable(ids, a.Author, a.Visibility, a.At) && (a.Below == 0 || c.readable(ids, a.Author, a.Visibility, a.Below))
 	}
-	if a.All || p.system() {
+	if a.All || p.system() && !a.Only {
 		return true
 	}
 	return slices.ContainsFunc(a.Scopes, func(id string) bool {
@@ -50,6 +71,14 @@ type subscription struct {
 	filter *Filter
 	o      SubscribeOptions
 	seq    int64
+	// live says that events are pushed as they happen. One that is not gets them page by page from what is kept, from the
+	// event after last on, or from that time on.
+	live    bool
+	last    string
+	from    int64
+	acks    bool  // its client says how far it has read
+	acked   int64 // up to this number
+	pending bool  // somebody is asked to go on with it
 }
 
 // SubscribeOptions are what published clients send besides a filter.
@@ -65,43 +94,86 @@ type Subscribe struct {
 	Options    SubscribeOptions `json:"options"`
 }
 
-// Subscribe begins a subscription. Its first event, and what was asked to be replayed, comes after the answer.
-func (t *Tx) Subscribe(s *Session, q Subscribe) (map[string]any, error) {
+// How events of the past are read: so many at a time, that nobody waits long for the network meanwhile, and at most so
+// many on their way to a client that says how far it has read.
+const (
+	pageOf = 500
+	ahead  = 1000
+)
+
+// Subscribe begins a subscription. Its first event comes after the answer. behind says that there is something to catch
+// up with first.
+func (t *Tx) Subscribe(s *Session, q Subscribe) (out map[string]any, behind bool, err error) {
 	if len(s.p.subs) >= t.n.Limits.Subscriptions {
-		return nil, refuse(CodeQuota, "Too many subscriptions")
+		return nil, false, refuse(CodeQuota, "Too many subscriptions")
 	}
-	var from int64
-	var after string
-	replay := len(q.ReplayFrom) > 0 && string(q.ReplayFrom) != "null"
-	if replay {
-		if json.Unmarshal(q.ReplayFrom, &after) != nil {
-			n, err := strconv.ParseInt(string(q.ReplayFrom), 10, 64)
-			if err != nil {
-				return nil, badParam("/replayFrom", "must be a time in milliseconds or the id of an event")
+	sub := &subscription{id: "sub-" + t.n.NewID(), p: s.p, filter: q.Filter, o: q.Options, live: true}
+	if len(q.ReplayFrom) > 0 && string(q.ReplayFrom) != "null" {
+		if json.Unmarshal(q.ReplayFrom, &sub.last) != nil {
+			if sub.from, err = strconv.ParseInt(string(q.ReplayFrom), 10, 64); err != nil {
+				return nil, false, badParam("/replayFrom", "must be a time in milliseconds or the id of an event")
 			}
-			from = n
 		}
-	}
-	sub := &subscription{id: "sub-" + t.n.NewID(), p: s.p, filter: q.Filter, o: q.Options}
-	var old []Event
-	if replay {
-		_, err := t.past(after, from, func(l Logged) bool {
-			if t.wants(sub, l) {
-				old = append(old, l.Event)
-			}
-			return len(old) < t.n.Limits.Events
-		})
-		if err != nil {
-			return nil, err
-		}
+		sub.live, sub.pending = false, true
 	}
 	s.p.subs[sub.id], t.st.subs[sub.id] = sub, sub
-	t.then(func() {
-		for _, e := range old {
-			t.push(sub, e)
+	return map[string]any{"subscriptionId": sub.id}, !sub.live, nil
+}
+
+// CatchUp goes on with a subscription that is behind: it returns the next frames for it, and whether there are more. After
+// the last ones it is live again; those have their place among what is told already.
+func (t *Tx) CatchUp(s *Session, id string) (frames [][]byte, more bool, err error) {
+	sub := s.p.subs[id]
+	if sub == nil || sub.live {
+		return nil, false, nil
+	}
+	if sub.full() {
+		sub.pending = false // its client's next word goes on with it
+		return nil, false, nil
+	}
+	n := 0
+	_, err = t.past(sub.last, sub.from, func(l Logged) bool {
+		if n++; n > pageOf {
+			more = true
+			return false
 		}
+		sub.last = l.Event.ID
+		if t.wants(sub, l) {
+			frames = append(frames, sub.frame(l.Event))
+		}
+		return true
 	})
-	return map[string]any{"subscriptionId": sub.id}, nil
+	if err != nil {
+		return nil, false, err
+	}
+	if !more {
+		sub.live, sub.pending = true, false
+		conn := sub.p.conn
+		for _, frame := range frames {
+			if conn != nil {
+				t.Send(conn, frame)
+			}
+		}
+		return nil, false, nil
+	}
+	return frames, true, nil
+}
+
+// full says whether as much is on its way as the client lets be.
+func (sub *subscription) full() bool { return sub.acks && sub.seq-sub.acked >= ahead }
+
+// Acknowledge notes how far a client has read. behind says that its subscription waited for that.
+func (t *Tx) Acknowledge(s *Session, id string, upTo int64) (behind bool) {
+	sub := s.p.subs[id]
+	if sub == nil || upTo > sub.seq {
+		return false
+	}
+	sub.acks, sub.acked = true, max(sub.acked, upTo)
+	if sub.live || sub.pending || sub.full() {
+		return false
+	}
+	sub.pending = true
+	return true
 }
 
 // Unsubscribe ends a subscription.
@@ -125,14 +197,15 @@ func (t *Tx) unsubscribeAll(p *participant) {
 // emit has something happen, and returns its id.
 func (t *Tx) emit(e Event, data any, a Audience) string {
 	e.ID, e.Timestamp, e.Data = t.n.NewID(), t.now, encode(data)
-	l := Logged{e, a}
-	t.events = append(t.events, l)
-	t.change = true
+	l := Logged{Event: e, Audience: a}
+	l.Role, l.Roles = t.roles(e, data)
 	for _, sub := range t.st.subs {
-		if t.wants(sub, l) {
+		if sub.live && t.wants(sub, l) {
 			t.push(sub, e)
 		}
 	}
+	t.events = append(t.events, l)
+	t.change = true
 	return e.ID
 }
 
@@ -141,11 +214,39 @@ func (t *Tx) wants(sub *subscription, l Logged) bool {
 	if sub.o.ExcludeOwn && slices.Contains(t.ids(sub.p), l.Event.Source) {
 		return false
 	}
-	return t.matches(sub.filter, l.Event) && t.hears(sub.p, l.Audience)
+	return t.matches(sub.filter, l) && t.hears(sub.p, l.Audience)
 }
 
-// push hands an event to a subscriber. The numbers of a subscription have no gap.
+// push hands an event to a subscriber. One that reads too slowly for it gets it from what is kept, when it has caught up:
+// the numbers of a subscription have no gap.
 func (t *Tx) push(sub *subscription, e Event) {
+	conn := sub.p.conn
+	if conn == nil {
+		return
+	}
+	if slow := conn.Behind(); slow || sub.full() {
+		sub.live, sub.last, sub.from = false, t.latest(), e.Timestamp
+		if slow {
+			sub.pending = true
+			id := sub.id
+			t.after(func() { conn.CatchUp(id) })
+		}
+		return
+	}
+	frame := sub.frame(e)
+	t.after(func() { conn.Send(frame) })
+}
+
+// latest is the id of the event before the one that happens now; empty: there is none that is known of.
+func (t *Tx) latest() string {
+	if len(t.events) > 0 {
+		return t.events[len(t.events)-1].Event.ID
+	}
+	return t.st.latest
+}
+
+// frame is the next notification of a subscription.
+func (sub *subscription) frame(e Event) []byte {
 	sub.seq++
 	if sub.o.IncludePayloads != nil && !*sub.o.IncludePayloads {
 		e.Data = withoutPayload(e.Data)
@@ -154,7 +255,11 @@ func (t *Tx) push(sub *subscription, e Event) {
 	if len(e.CausedBy) > 0 {
 		params["causedBy"] = e.CausedBy
 	}
-	t.notify(sub.p, "map/event", params)
+	return encode(struct {
+		Version string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", "map/event", params})
 }
 
 func withoutPayload(data Raw) Raw {
@@ -208,39 +313,60 @@ type Replay struct {
 	Limit  int     `json:"limit"`
 }
 
-// Replay answers with events of the past that the caller may see, oldest first.
-func (t *Tx) Replay(s *Session, q Replay) (map[string]any, error) {
+// Replay answers with events of the past that the caller may see, oldest first. It looks at so many at a time: as long as
+// more is true, it is to be asked again with the same answer, which it adds to, and goes on from q.After.
+func (t *Tx) Replay(s *Session, q *Replay, out *Replayed) (more bool, err error) {
 	limit := q.Limit
 	if limit <= 0 {
 		limit = 100
 	}
 	limit = min(limit, 1000)
 	sub := &subscription{p: s.p, filter: q.Filter}
-	list := []map[string]any{}
-	more := false
+	n := 0
+	last := q.After
 	known, err := t.past(q.After, q.From, func(l Logged) bool {
 		if q.To != 0 && l.Event.Timestamp > q.To {
 			return false
 		}
-		if !t.wants(sub, l) {
-			return true
-		}
-		if len(list) == limit {
+		if n++; n > pageOf {
 			more = true
 			return false
 		}
-		e := map[string]any{"eventId": l.Event.ID, "timestamp": l.Event.Timestamp, "event": l.Event}
-		if len(l.Event.CausedBy) > 0 {
-			e["causedBy"] = l.Event.CausedBy
+		if t.wants(sub, l) {
+			if len(out.Events) == limit {
+				out.More = true
+				return false
+			}
+			e := map[string]any{"eventId": l.Event.ID, "timestamp": l.Event.Timestamp, "event": l.Event}
+			if len(l.Event.CausedBy) > 0 {
+				e["causedBy"] = l.Event.CausedBy
+			}
+			out.Events = append(out.Events, e)
 		}
-		list = append(list, e)
+		last = l.Event.ID
 		return true
 	})
-	result := map[string]any{"events": list, "hasMore": more}
-	if !known {
-		result["_meta"] = map[string]any{"unknownEventId": true, "from": "oldest"}
+	if !out.begun {
+		out.begun, out.unknown = true, !known
 	}
-	return result, err
+	q.After = last
+	return more, err
+}
+
+// Replayed is what Replay has found so far.
+type Replayed struct {
+	Events         []map[string]any
+	More           bool
+	begun, unknown bool
+}
+
+// Result is it as its asker gets it.
+func (r *Replayed) Result() map[string]any {
+	out := map[string]any{"events": append([]map[string]any{}, r.Events...), "hasMore": r.More}
+	if r.unknown {
+		out["_meta"] = map[string]any{"unknownEventId": true, "from": "oldest"}
+	}
+	return out
 }
 
 // past hands events to fn, those that are kept and then those that are about to be.

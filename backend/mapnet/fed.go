@@ -92,11 +92,11 @@ func (t *Tx) Incoming(s *Session, source string, m Message) (map[string]any, err
 		}
 	}
 	to := encode(map[string]string{"agent": targets[0]})
-	id, delivered, _ := t.post(s.p, from, Send{To: to, Payload: m.Payload, Meta: withoutMail(m.Meta)}, targets)
-	if len(delivered) == 0 {
-		return nil, refuse(CodeDelivery, "Delivery failed: the recipient takes no messages")
+	msg := Send{To: to, Payload: m.Payload, Meta: withoutMail(m.Meta)}
+	if why := t.undeliverable(msg, targets[0]); why != "" {
+		return nil, refuse(CodeDelivery, "Delivery failed: %s", why)
 	}
-	return map[string]any{"routed": true, "messageId": id}, nil
+	return map[string]any{"routed": true, "messageId": t.post(s.p, from, msg, targets).id}, nil
 }
 
 // withoutMail is a message's meta without the conversation, which is another hub's.

@@ -48,16 +48,13 @@ type facts struct {
 	Thread        *Thread        `json:"thread"`
 	Message       *struct {
 		To   Raw `json:"to"`
-		Meta *struct {
-			Priority      string         `json:"priority"`
-			CorrelationID string         `json:"correlationId"`
-			Metadata      map[string]Raw `json:"metadata"`
-		} `json:"meta"`
+		Meta Raw `json:"meta"`
 	} `json:"message"`
 }
 
 // matches says whether an event is one that the filter wants; a nil filter wants everything.
-func (t *Tx) matches(f *Filter, e Event) bool {
+func (t *Tx) matches(f *Filter, l Logged) bool {
+	e := l.Event
 	if f == nil {
 		return true
 	}
@@ -74,7 +71,7 @@ func (t *Tx) matches(f *Filter, e Event) bool {
 	if json.Unmarshal(e.Data, &x) != nil {
 		x = facts{} // of an event with members of other shapes nothing is known
 	}
-	return t.about(f, e, x) && said(f, x) && f.Mail.matches(e, x)
+	return t.about(f, l, x) && said(f, x) && f.Mail.matches(e, x)
 }
 
 func (f *Filter) onlyTypes() bool {
@@ -91,15 +88,16 @@ func typeMatches(want, is string) bool {
 }
 
 // about compares who and where an event is about.
-func (t *Tx) about(f *Filter, e Event, x facts) bool {
+func (t *Tx) about(f *Filter, l Logged, x facts) bool {
+	e := l.Event
 	related := append([]string{x.AgentID, e.Source}, x.DeliveredTo...)
 	if len(f.Agents) > 0 && !slices.ContainsFunc(related, func(id string) bool { return id != "" && slices.Contains(f.Agents, id) }) {
 		return false
 	}
-	if len(f.Roles) > 0 && !slices.ContainsFunc(append(t.roles(related...), x.Role), func(role string) bool { return role != "" && slices.Contains(f.Roles, role) }) {
+	if len(f.Roles) > 0 && !slices.ContainsFunc(append(l.Roles, x.Role), func(role string) bool { return role != "" && slices.Contains(f.Roles, role) }) {
 		return false
 	}
-	if len(f.FromRoles) > 0 && !slices.ContainsFunc(t.roles(e.Source), func(role string) bool { return slices.Contains(f.FromRoles, role) }) {
+	if len(f.FromRoles) > 0 && (l.Role == "" || !slices.Contains(f.FromRoles, l.Role)) {
 		return false
 	}
 	if len(f.Scopes) > 0 {
@@ -132,26 +130,41 @@ func (t *Tx) about(f *Filter, e Event, x facts) bool {
 	return true
 }
 
-func (t *Tx) roles(ids ...string) []string {
-	var roles []string
-	for _, id := range ids {
-		if a := t.st.agents[id]; a != nil && a.Agent.Role != "" {
-			roles = append(roles, a.Agent.Role)
+// roles are the roles of the agents that an event is about, source first, as they are when it happens: they may be gone
+// when somebody asks for it again.
+func (t *Tx) roles(e Event, data any) (source string, related []string) {
+	ids := []string{}
+	if m, ok := data.(map[string]any); ok {
+		if id, ok := m["agentId"].(string); ok {
+			ids = append(ids, id)
+		}
+		if to, ok := m["deliveredTo"].([]string); ok {
+			ids = append(ids, to...)
+		}
+		if a, ok := m["agent"].(Agent); ok && a.Role != "" {
+			related = append(related, a.Role)
 		}
 	}
-	return roles
+	if a := t.st.agents[e.Source]; a != nil {
+		source = a.Agent.Role
+	} else if len(related) > 0 && len(ids) > 0 && ids[0] == e.Source {
+		source = related[0] // it has just gone
+	}
+	for _, id := range append([]string{e.Source}, ids...) {
+		if a := t.st.agents[id]; a != nil && a.Agent.Role != "" && !slices.Contains(related, a.Agent.Role) {
+			related = append(related, a.Agent.Role)
+		}
+	}
+	return source, related
 }
 
 // said compares what a message says about itself.
 func said(f *Filter, x facts) bool {
 	priority, correlation := "normal", x.CorrelationID
-	if x.Message != nil && x.Message.Meta != nil {
-		if x.Message.Meta.Priority != "" {
-			priority = x.Message.Meta.Priority
-		}
-		if correlation == "" {
-			correlation = x.Message.Meta.CorrelationID
-		}
+	if x.Message != nil {
+		var m MessageMeta
+		_ = json.Unmarshal(x.Message.Meta, &m) // what is no object says nothing
+		priority, correlation = or(m.Priority, priority), or(correlation, m.CorrelationID)
 	}
 	if len(f.Priorities) > 0 && (x.Message == nil || !slices.Contains(f.Priorities, priority)) {
 		return false
@@ -160,11 +173,36 @@ func said(f *Filter, x facts) bool {
 		return false
 	}
 	for name, want := range f.Metadata {
-		if !sameJSON(x.Metadata[name], want) {
+		if !slices.ContainsFunc(x.metadata(), func(m map[string]Raw) bool { return sameJSON(m[name], want) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// metadata is what an event says besides: its own, and that of the agent, the turn or the message that it is about.
+func (x facts) metadata() []map[string]Raw {
+	all := []map[string]Raw{x.Metadata}
+	if x.Agent != nil {
+		all = append(all, x.Agent.Metadata)
+	}
+	for _, raw := range x.more() {
+		var m map[string]Raw
+		if json.Unmarshal(raw, &m) == nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+func (x facts) more() (raw []Raw) {
+	if x.Turn != nil {
+		raw = append(raw, x.Turn.Metadata)
+	}
+	if x.Message != nil {
+		raw = append(raw, x.Message.Meta)
+	}
+	return raw
 }
 
 func (m *MailFilter) matches(e Event, x facts) bool {

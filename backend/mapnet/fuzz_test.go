@@ -32,7 +32,7 @@ func FuzzFilter(f *testing.F) {
 			t.Skip() // never gets as far
 		}
 		tx := &Tx{st: newState()}
-		e := Event{Type: "agent_registered", Source: "a", Data: data}
+		e := Logged{Event: Event{Type: "agent_registered", Source: "a", Data: data}}
 		tx.matches(&x, e)
 		if !tx.matches(nil, e) || !tx.matches(&Filter{}, e) {
 			t.Error("nothing asked for, and not everything came")

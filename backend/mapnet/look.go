@@ -26,11 +26,16 @@ type Page struct {
 	Cursor string `json:"cursor"`
 }
 
-// cut returns the page of a list and the cursor of the next one.
+// cut returns the page of a list and the cursor of the next one. The list is in the order of its ids, either way round: a
+// page goes on where it should although what its cursor names is gone.
 func cut[T any](q Page, def int, list []T, id func(T) string) ([]T, string) {
 	if q.Cursor != "" {
-		i := slices.IndexFunc(list, func(v T) bool { return id(v) == q.Cursor })
-		list = list[i+1:]
+		down := len(list) > 1 && id(list[0]) > id(list[len(list)-1])
+		i := slices.IndexFunc(list, func(v T) bool { return id(v) != q.Cursor && (id(v) > q.Cursor) != down })
+		if i < 0 {
+			i = len(list)
+		}
+		list = list[i:]
 	}
 	if q.Limit > 0 {
 		def = q.Limit
@@ -50,7 +55,7 @@ func (t *Tx) thePerson() Agent {
 // agentIDs are the ids of all agents, in order.
 func (t *Tx) agentIDs() []string { return slices.Sorted(maps.Keys(t.st.agents)) }
 
-// visible are the agents that a participant may know of, the person last.
+// visible are the agents that a participant may know of, and the person, in order.
 func (t *Tx) visible(p *participant) []Agent {
 	out := []Agent{}
 	for _, id := range t.agentIDs() {
@@ -58,12 +63,13 @@ func (t *Tx) visible(p *participant) []Agent {
 			out = append(out, a.Agent)
 		}
 	}
-	return append(out, t.thePerson())
+	i, _ := slices.BinarySearchFunc(out, Human, func(a Agent, id string) int { return strings.Compare(a.ID, id) })
+	return slices.Insert(out, i, t.thePerson())
 }
 
 // ListAgents lists the agents that the caller may know of.
 func (t *Tx) ListAgents(s *Session, f AgentFilter, q Page) map[string]any {
-	list := slices.DeleteFunc(t.visible(s.p), func(a Agent) bool { return !t.fits(a, f) })
+	list := slices.DeleteFunc(t.visible(s.p), func(a Agent) bool { return !t.fits(s.p, a, f) })
 	list, next := cut(q, 0, list, func(a Agent) string { return a.ID })
 	result := map[string]any{"agents": list}
 	if next != "" {
@@ -72,7 +78,7 @@ func (t *Tx) ListAgents(s *Session, f AgentFilter, q Page) map[string]any {
 	return result
 }
 
-func (t *Tx) fits(a Agent, f AgentFilter) bool {
+func (t *Tx) fits(p *participant, a Agent, f AgentFilter) bool {
 	one := func(want []string, is string) bool { return len(want) == 0 || slices.Contains(want, is) }
 	if !one(f.States, a.State) || !one(f.Roles, a.Role) {
 		return false
@@ -83,7 +89,7 @@ func (t *Tx) fits(a Agent, f AgentFilter) bool {
 	if f.Parent != nil && *f.Parent != a.Parent || f.OwnerID != "" && a.Meta["ownerId"] != f.OwnerID {
 		return false
 	}
-	if f.HasChildren != nil && *f.HasChildren != (len(t.children(a.ID)) > 0) {
+	if f.HasChildren != nil && *f.HasChildren != slices.ContainsFunc(t.children(a.ID), func(id string) bool { return t.knows(p, t.st.agents[id]) }) {
 		return false
 	}
 	if f.CapabilityID == "" && len(f.Tags) == 0 && f.Accepts == "" {

@@ -43,44 +43,42 @@ func (t *Tx) reads(p *participant, c *conversation, author string, v *Visibility
 	return c.readable(t.ids(p), author, v, at)
 }
 
-// readable is the rule of who may read a turn, for somebody who goes by ids. What a turn's author said about it holds
-// for everybody, the operator as well.
+// readable is the rule of who may read a turn, for somebody who goes by ids: its author, and of those whom the author
+// meant whoever was there and may look. It holds for everybody, the operator as well. Who never was in the conversation
+// observes it. Without an author and a visibility it is the rule of who hears of the conversation itself.
 func (c *conversation) readable(ids []string, author string, v *Visibility, at int64) bool {
 	if slices.Contains(ids, author) {
 		return true
 	}
-	var me *Member
+	kind := "all"
+	if v != nil && v.Type != "" {
+		kind = v.Type
+	}
+	meant := kind == "all" || kind == "participants" && slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(v.IDs, id) })
+	inside := false
 	for _, m := range c.Members {
-		if slices.Contains(ids, m.ID) {
-			me = m
-			switch m.Permissions.HistoryAccess {
-			case "none":
-				if at < m.JoinedAt || m.LeftAt != 0 {
-					return false
-				}
-			case "from-join":
-				if at < m.JoinedAt {
-					return false
-				}
-			}
-			if m.LeftAt != 0 && at > m.LeftAt || !m.Permissions.CanObserve {
-				return false
-			}
-			break
+		if !slices.Contains(ids, m.ID) {
+			continue
+		}
+		inside = true
+		if m.there(at) && (meant || kind == "role" && m.LeftAt == 0 && slices.Contains(v.Roles, m.Role) && at >= c.Chose[m.ID]) {
+			return true
 		}
 	}
-	if v == nil {
-		return true
+	return meant && !inside
+}
+
+// there says whether a member may look at what happened then.
+func (m *Member) there(at int64) bool {
+	switch {
+	case !m.Permissions.CanObserve, m.LeftAt != 0 && at > m.LeftAt:
+		return false
+	case m.Permissions.HistoryAccess == "none":
+		return at >= m.JoinedAt && m.LeftAt == 0
+	case m.Permissions.HistoryAccess == "from-join":
+		return at >= m.JoinedAt
 	}
-	switch v.Type {
-	case "", "all":
-		return true
-	case "participants":
-		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(v.IDs, id) })
-	case "role":
-		return me != nil && me.LeftAt == 0 && slices.Contains(v.Roles, me.Role)
-	}
-	return false // private
+	return true
 }
 
 // conversation is the conversation of that id, if the participant may know of it.
@@ -150,16 +148,29 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 		if err := checkContent(q.InitialTurn.ContentType); err != nil {
 			return nil, err
 		}
+		if err := t.sizeOf(nil, *q.InitialTurn); err != nil {
+			return nil, err
+		}
+	}
+	if len(q.Participants) >= t.n.Limits.Members {
+		return nil, badParam("/initialParticipants", "must be fewer than %d", t.n.Limits.Members)
+	}
+	if len(q.Subject)+len(q.Metadata) > t.n.Limits.AgentBytes {
+		return nil, refuse(CodeQuota, "What a conversation says of itself may be %d bytes long", t.n.Limits.AgentBytes)
 	}
 	if len(t.st.convs) >= t.n.Limits.Conversations {
 		return nil, refuse(CodeQuota, "Too many conversations")
 	}
 	me := s.p.name()
-	for _, x := range q.Participants {
-		if x.ID == Human {
-			if err := t.admit(s.p, me, len(q.Subject), nil); err != nil {
-				return nil, err
-			}
+	if slices.ContainsFunc(q.Participants, func(x Invitee) bool { return x.ID == Human }) {
+		var err error
+		if turn := q.InitialTurn; turn != nil {
+			err = t.admitTurn(s.p, me, *turn)
+		} else {
+			err = t.admit(s.p, me, len(q.Subject), nil)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	c := t.begin(me, t.kindOf(me), q)
@@ -168,7 +179,7 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 			t.enlist(c, x, or(x.Role, "assistant"), me)
 		}
 	}
-	t.emit(Event{Type: "mail.created", Source: me}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": q.Subject, "createdBy": me}, inConversation(c))
+	t.emit(Event{Type: "mail.created", Source: me}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": q.Subject, "createdBy": me}, t.inConversation(c))
 	result := map[string]any{"participant": c.Members[0]}
 	if q.InitialTurn != nil {
 		result["initialTurn"] = t.say(c, c.Members[0], *q.InitialTurn, Source{Type: "explicit", Method: "mail/turn"}, "")
@@ -212,7 +223,7 @@ func (t *Tx) kindOf(id string) string {
 	return "agent"
 }
 
-// enlist puts somebody into a conversation, perhaps again.
+// enlist puts somebody into a conversation, perhaps again. by is who does; whoever enters by themselves chose their role.
 func (t *Tx) enlist(c *conversation, x Invitee, role, by string) *Member {
 	id := t.canonical(x.ID)
 	perm := Permissions{CanSend: true, CanObserve: true, CanCreateThreads: true, HistoryAccess: "full"}
@@ -224,13 +235,26 @@ func (t *Tx) enlist(c *conversation, x Invitee, role, by string) *Member {
 	}
 	c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m.ID == id })
 	m := &Member{ID: id, Type: t.kindOf(id), Role: role, JoinedAt: t.now, Permissions: perm}
-	if a := t.st.agents[id]; a != nil {
+	if a := t.st.agents[id]; a != nil && t.toldOf(by, a) {
 		m.AgentInfo = &AgentInfo{AgentID: id, Name: a.Agent.Name, Role: a.Agent.Role}
 	}
 	c.Members = append(c.Members, m)
+	delete(c.Chose, id)
+	if by == id && id != c.Conversation.CreatedBy {
+		if c.Chose == nil {
+			c.Chose = map[string]int64{}
+		}
+		c.Chose[id] = t.now
+	}
 	t.counted(c)
-	t.emit(Event{Type: "mail.participant.joined", Source: id}, map[string]any{"conversationId": c.Conversation.ID, "participant": m}, inConversation(c))
+	t.emit(Event{Type: "mail.participant.joined", Source: id}, map[string]any{"conversationId": c.Conversation.ID, "participant": m}, t.inConversation(c))
 	return m
+}
+
+// toldOf says whether somebody, by their one name, may know of an agent.
+func (t *Tx) toldOf(by string, a *agent) bool {
+	p := t.speaker(by)
+	return by == Human || by == a.Agent.ID || p != nil && t.knows(p, a)
 }
 
 // counted keeps what a conversation says of itself.
@@ -244,7 +268,10 @@ func (t *Tx) counted(c *conversation) {
 	t.saveConversation(c)
 }
 
-func inConversation(c *conversation) Audience { return Audience{Conversation: c.Conversation.ID} }
+// inConversation is who is in a conversation now, or observes it.
+func (t *Tx) inConversation(c *conversation) Audience {
+	return Audience{Conversation: c.Conversation.ID, At: t.now}
+}
 
 // checkContent says what is wrong with a type of content.
 func checkContent(kind string) error {
@@ -265,7 +292,7 @@ func (t *Tx) Say(s *Session, q NewTurn) (map[string]any, error) {
 		err = t.maySay(c, m, q)
 	}
 	if asks, _, _ := turnAsks(q.Content, q.Metadata); err == nil && asks && c.current(Human) != nil {
-		err = t.admit(s.p, m.ID, len(q.Content), Raw(`{"expectsResponse":true}`))
+		err = t.admitTurn(s.p, m.ID, q)
 	}
 	if err != nil {
 		return nil, err
@@ -284,12 +311,32 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 	case len(c.turns) >= t.n.Limits.Turns:
 		return refuse(CodeQuota, "Too many turns in one conversation")
 	}
+	if err := t.sizeOf(c, q); err != nil {
+		return err
+	}
 	if i, ok := c.byID[q.InReplyTo]; q.InReplyTo != "" {
 		if !ok || !c.readable([]string{m.ID}, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
 			return refuse(CodeNoTurn, "Turn not found: %s", q.InReplyTo)
 		}
 	}
 	return checkContent(q.ContentType)
+}
+
+// sizeOf refuses a turn that is too large, or for which there is no room.
+func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
+	l, n, all := t.n.Limits, len(q.Content)+len(q.Metadata), 0
+	if c != nil {
+		all = c.bytes
+	}
+	switch {
+	case n > l.TurnBytes:
+		return refuse(CodeQuota, "A turn may be %d bytes long, not %d", l.TurnBytes, n)
+	case all+n > l.ConvBytes:
+		return refuse(CodeQuota, "Too much was said in one conversation")
+	case t.st.turnBytes+n > l.AllTurnBytes:
+		return refuse(CodeQuota, "Too much was said in all conversations")
+	}
+	return nil
 }
 
 func (c *conversation) thread(id string) *Thread {
@@ -307,6 +354,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 		ThreadID: q.Thread, InReplyTo: q.InReplyTo, Source: src, Visibility: q.Visibility, Status: "complete", Metadata: q.Metadata}
 	c.add(turn)
 	t.st.turns[turn.ID] = c
+	t.st.turnBytes += turn.size()
 	t.put(kindTurn, turn.ID, turn)
 	c.Conversation.UpdatedAt = t.now
 	if th := c.thread(q.Thread); th != nil {
@@ -363,7 +411,11 @@ func (t *Tx) intercept(p *participant, from string, msg Message, meta MessageMet
 		content = Raw("null")
 	}
 	q := NewTurn{ContentType: "data", Content: content, Thread: meta.Mail.ThreadID, InReplyTo: meta.Mail.InReplyTo, Visibility: meta.Mail.Visibility}
-	if err := t.maySay(c, m, q); err != nil {
+	err := t.maySay(c, m, q)
+	if asks, _, _ := turnAsks(q.Content, nil); err == nil && !told && asks && p != nil && c.current(Human) != nil {
+		err = t.admitTurn(p, m.ID, q)
+	}
+	if err != nil {
 		return nil, "not recorded: " + err.Error()
 	}
 	id := ""
@@ -379,6 +431,9 @@ func (t *Tx) CloseConversation(s *Session, id, reason string) (map[string]any, e
 	if err != nil {
 		return nil, err
 	}
+	if !m.Permissions.CanSend {
+		return nil, refuse(CodeMailDenied, "Permission denied: canSend")
+	}
 	if err := t.close(c, m.ID, reason); err != nil {
 		return nil, err
 	}
@@ -391,15 +446,18 @@ func (t *Tx) close(c *conversation, by, reason string) error {
 	}
 	c.Conversation.Status, c.Conversation.ClosedAt, c.Conversation.UpdatedAt = "completed", t.now, t.now
 	t.saveConversation(c)
-	t.emit(Event{Type: "mail.closed", Source: by}, map[string]any{"conversationId": c.Conversation.ID, "closedBy": by, "reason": reason}, inConversation(c))
+	t.emit(Event{Type: "mail.closed", Source: by}, map[string]any{"conversationId": c.Conversation.ID, "closedBy": by, "reason": reason}, t.inConversation(c))
 	return nil
 }
 
 // ReopenConversation takes an end back.
 func (t *Tx) ReopenConversation(s *Session, id string) (map[string]any, error) {
-	c, _, err := t.inside(s.p, id)
+	c, m, err := t.inside(s.p, id)
 	if err != nil {
 		return nil, err
+	}
+	if !m.Permissions.CanSend {
+		return nil, refuse(CodeMailDenied, "Permission denied: canSend")
 	}
 	t.reopen(c)
 	return map[string]any{"conversation": c.Conversation}, nil

@@ -32,24 +32,29 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	if t.member(s.p, c) != nil {
 		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", q.Conversation)
 	}
-	me := s.p.name()
-	x := Invitee{ID: me}
-	for _, m := range c.Members {
-		if m.ID == me { // what was allowed to it before holds again
-			x.Permissions = encode(m.Permissions)
-		}
+	if err := t.oneMore(c); err != nil {
+		return nil, err
 	}
-	role := q.Role
+	me := s.p.name()
+	x, role := Invitee{ID: me}, q.Role
+	was := t.before(s.p, c)
+	if was != nil { // what it was, and what was allowed to it, holds again
+		x.Permissions, role = encode(was.Permissions), was.Role
+		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == was })
+	} else if (role == "initiator" || role == "moderator") && !s.p.system() {
+		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	}
 	if role == "" {
 		role = "assistant"
 		if s.p.Type == "client" {
 			role = "observer"
 		}
 	}
-	if (role == "initiator" || role == "moderator") && !s.p.system() && c.Conversation.CreatedBy != me {
-		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	by := me
+	if was != nil && c.Chose[was.ID] == 0 {
+		by = c.Conversation.CreatedBy // who gave it the role
 	}
-	m := t.enlist(c, x, role, me)
+	m := t.enlist(c, x, role, by)
 	result := map[string]any{"conversation": c.Conversation, "participant": m}
 	if q.CatchUp == nil {
 		return result, nil
@@ -73,6 +78,32 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	return result, nil
 }
 
+// oneMore refuses a member too many. Of those who left long ago as many are known as there may be members.
+func (t *Tx) oneMore(c *conversation) error {
+	most := t.n.Limits.Members
+	if c.Conversation.ParticipantCount >= most {
+		return refuse(CodeQuota, "Too many members of one conversation")
+	}
+	for gone := len(c.Members) - c.Conversation.ParticipantCount; gone >= most; gone-- {
+		i := slices.IndexFunc(c.Members, func(m *Member) bool { return m.LeftAt != 0 }) // the one who came first
+		delete(c.Chose, c.Members[i].ID)
+		c.Members = slices.Delete(c.Members, i, i+1)
+	}
+	return nil
+}
+
+// before is who a participant was in a conversation that it left, under whichever of its names; nil: nobody.
+func (t *Tx) before(p *participant, c *conversation) *Member {
+	ids := t.ids(p)
+	var was *Member
+	for _, m := range c.Members {
+		if slices.Contains(ids, m.ID) && m.LeftAt != 0 && (was == nil || m.LeftAt >= was.LeftAt) {
+			was = m
+		}
+	}
+	return was
+}
+
 // LeaveConversation lets the caller leave.
 func (t *Tx) LeaveConversation(s *Session, id, reason string) (map[string]any, error) {
 	c, m, err := t.inside(s.p, id)
@@ -86,7 +117,7 @@ func (t *Tx) LeaveConversation(s *Session, id, reason string) (map[string]any, e
 func (t *Tx) depart(c *conversation, m *Member, reason string) {
 	m.LeftAt = t.now
 	t.counted(c)
-	t.emit(Event{Type: "mail.participant.left", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "participantId": m.ID, "reason": reason}, inConversation(c))
+	t.emit(Event{Type: "mail.participant.left", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "participantId": m.ID, "reason": reason}, t.inConversation(c))
 }
 
 // Invite brings somebody into a conversation.
@@ -108,6 +139,13 @@ func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 	if !c.open() {
 		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
 	}
+	above := m.Role == "initiator" || m.Role == "moderator"
+	if role := q.Participant.Role; (role == "initiator" || role == "moderator") && !above {
+		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by who has such a role", role)
+	}
+	if err := t.oneMore(c); err != nil {
+		return nil, err
+	}
 	id := t.canonical(q.Participant.ID)
 	if c.current(id) != nil {
 		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", id)
@@ -117,13 +155,31 @@ func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 			return nil, err
 		}
 	}
-	invited := t.enlist(c, q.Participant, or(q.Participant.Role, "assistant"), m.ID)
+	guest := q.Participant
+	if !above {
+		guest.Permissions = m.Permissions.share(guest.Permissions)
+	}
+	invited := t.enlist(c, guest, or(guest.Role, "assistant"), m.ID)
 	if id == Human {
 		t.invitation(c, m.ID)
-	} else if q.Message != "" && t.st.agents[id] != nil {
+	} else if a := t.st.agents[id]; q.Message != "" && a != nil && t.knows(s.p, a) {
 		t.pass(m.ID, id, encode(map[string]any{"text": q.Message}), map[string]any{"mail": map[string]any{"conversationId": c.Conversation.ID}}, "")
 	}
 	return map[string]any{"invited": true, "participant": invited}, nil
+}
+
+// share is what somebody with these permissions can give of what is asked for: nothing that they do not have.
+func (p Permissions) share(asked Raw) Raw {
+	out := Permissions{CanSend: true, CanObserve: true, CanCreateThreads: true, HistoryAccess: "full"}
+	if len(asked) > 0 {
+		_ = json.Unmarshal(asked, &out) // the schema has checked it
+	}
+	most := []string{"none", "from-join", "full"}
+	return encode(Permissions{
+		CanSend: out.CanSend && p.CanSend, CanObserve: out.CanObserve && p.CanObserve, CanInvite: out.CanInvite && p.CanInvite, CanRemove: out.CanRemove && p.CanRemove,
+		CanCreateThreads: out.CanCreateThreads && p.CanCreateThreads, CanSeeInternal: out.CanSeeInternal && p.CanSeeInternal,
+		HistoryAccess: most[max(0, min(slices.Index(most, out.HistoryAccess), slices.Index(most, p.HistoryAccess)))],
+	})
 }
 
 // pass sends a message that the hub makes itself from one to another, without a turn of its own.
@@ -131,7 +187,7 @@ func (t *Tx) pass(from, to string, payload Raw, meta map[string]any, item string
 	msg := Message{ID: "msg-" + t.n.NewID(), From: from, To: encode(map[string]any{"agent": to}), Timestamp: t.now, Payload: payload}
 	var parsed MessageMeta
 	msg.Meta, parsed = t.stamped(encode(meta))
-	t.hand(msg, parsed, to, map[string]bool{}, item)
+	t.hand(msg, parsed, to, map[string]bool{}, item, nil)
 	t.emit(Event{Type: "message_sent", Source: from}, flat(map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "message": msg, "timestamp": t.now}, parsed, msg), t.aboutMessage(msg, parsed, to))
 }
 
@@ -192,7 +248,7 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 	t.saveConversation(c)
 	root := c.turns[i]
 	t.emit(Event{Type: "mail.thread.created", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "thread": th},
-		Audience{Conversation: c.Conversation.ID, Author: root.Participant, Visibility: root.Visibility, At: t.now})
+		Audience{Conversation: c.Conversation.ID, Author: root.Participant, Visibility: root.Visibility, At: t.now, Below: root.Timestamp})
 	return th, nil
 }
 
@@ -203,10 +259,18 @@ func (t *Tx) Presence(s *Session, id string) (map[string]any, error) {
 		return nil, err
 	}
 	list := []map[string]any{}
+	if t.member(s.p, c) == nil && t.before(s.p, c) != nil {
+		return nil, refuse(CodeNotParticipant, "Not a participant of conversation: %s", id)
+	}
 	for _, m := range c.Members {
-		if m.LeftAt == 0 {
-			list = append(list, map[string]any{"participantId": m.ID, "presence": t.presence(m.ID)})
+		if m.LeftAt != 0 {
+			continue
 		}
+		presence := t.presence(m.ID)
+		if a := t.st.agents[m.ID]; a != nil && !t.knows(s.p, a) {
+			presence = "offline"
+		}
+		list = append(list, map[string]any{"participantId": m.ID, "presence": presence})
 	}
 	return map[string]any{"conversationId": id, "participants": list}, nil
 }

@@ -40,7 +40,7 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	turns := t.legible(s.p, c)
 	result := map[string]any{"conversation": c.Conversation}
 	if q.Include.Participants {
-		result["participants"] = c.Members
+		result["participants"] = t.membersFor(s.p, c)
 	}
 	if q.Include.Threads {
 		result["threads"] = c.threads(turns)
@@ -61,11 +61,27 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	return result, nil
 }
 
+// membersFor are the members that a participant may know of: who left knows of those who were there with it.
+func (t *Tx) membersFor(p *participant, c *conversation) []*Member {
+	was := t.before(p, c)
+	if was == nil || t.member(p, c) != nil {
+		return c.Members
+	}
+	return slices.DeleteFunc(slices.Clone(c.Members), func(m *Member) bool { return m.JoinedAt > was.LeftAt })
+}
+
 // threads are the threads whose root is among turns.
 func (c *conversation) threads(turns []*Turn) []*Thread {
 	out := []*Thread{}
+	if len(c.Threads) == 0 {
+		return out
+	}
+	read := make(map[string]bool, len(turns))
+	for _, x := range turns {
+		read[x.ID] = true
+	}
 	for _, th := range c.Threads {
-		if slices.ContainsFunc(turns, func(x *Turn) bool { return x.ID == th.RootTurnID }) {
+		if read[th.RootTurnID] {
 			out = append(out, th)
 		}
 	}

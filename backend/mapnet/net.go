@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,10 +24,12 @@ type Record struct {
 	Body     []byte
 }
 
-// Logged is an event as it is kept, with who may see it.
+// Logged is an event as it is kept: with who may see it, and the roles that those had whom it is about.
 type Logged struct {
 	Event    Event    `json:"event"`
 	Audience Audience `json:"audience"`
+	Role     string   `json:"role,omitempty"` // of its source
+	Roles    []string `json:"roles,omitempty"`
 }
 
 // Note is a line of the audit.
@@ -44,8 +47,8 @@ type Store interface {
 	// Events hands events to fn, oldest first, until it says that it has enough: those after the event of that id, or
 	// from that time on. known says whether there is an event of that id; without one it begins at the oldest.
 	Events(ctx context.Context, after string, from int64, fn func(Logged) (more bool)) (known bool, err error)
-	// PurgeEvents forgets events from before, and the oldest of more than keep.
-	PurgeEvents(ctx context.Context, before time.Time, keep int) error
+	// PurgeEvents forgets events from before, and the oldest of more than keep, or of more than that many bytes.
+	PurgeEvents(ctx context.Context, before time.Time, keep, bytes int) error
 }
 
 // Config is what a network needs of the hub. Every field must be set.
@@ -88,21 +91,34 @@ type Limits struct {
 	QueueTTL      time.Duration // how long a message waits for an absent agent that named no time itself
 	KeepAnswers   time.Duration // how long an answer of the person waits
 	PerAgent      int           // messages that wait for one agent
+	PerAgentBytes int           // of them
 	Queued        int           // messages that wait for all of them
+	QueuedBytes   int           // of them
 	Subscriptions int           // of one participant
 	Agents        int           // of one participant
+	AllAgents     int
+	Orphans       time.Duration // how long an agent is kept that nobody speaks for
 	Scopes        int
 	Conversations int
 	Turns         int // of one conversation
+	TurnBytes     int // of one turn
+	ConvBytes     int // of all turns of one conversation
+	AllTurnBytes  int // of all turns
+	Members       int // of one conversation
+	AgentBytes    int // of what an agent says of itself
+	AgentScopes   int // that one agent is in
+	Fan           int // bytes of one message for all its recipients together
 	Notices       int // for the person, of one agent in a minute
 	Events        int // kept for replay
+	EventBytes    int // of them
 	EventAge      time.Duration
 }
 
 // DefaultLimits are the limits of a hub for one person.
 func DefaultLimits() Limits {
-	return Limits{Grace: time.Minute, QueueTTL: time.Hour, KeepAnswers: 30 * 24 * time.Hour, PerAgent: 1000, Queued: 50_000, Subscriptions: 200,
-		Agents: 1000, Scopes: 10_000, Conversations: 20_000, Turns: 10_000, Notices: 120, Events: 50_000, EventAge: 7 * 24 * time.Hour}
+	return Limits{Grace: time.Minute, QueueTTL: time.Hour, KeepAnswers: 30 * 24 * time.Hour, PerAgent: 1000, PerAgentBytes: 16 << 20, Queued: 50_000, QueuedBytes: 128 << 20, Subscriptions: 200,
+		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, Conversations: 20_000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
+		Members: 1000, AgentBytes: 256 << 10, AgentScopes: 200, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
 }
 
 // Net is one network. Its methods are safe for concurrent use.
@@ -115,7 +131,12 @@ type Net struct {
 
 	st *state // of whoever is busy
 
-	soon chan struct{} // somebody came back for whom messages wait
+	soon chan struct{} // somebody came back for whom messages wait, or a message landed
+
+	flights sync.Mutex
+	landed  []flight
+
+	logged atomic.Int64 // bytes of events since the last purge
 
 	asking sync.RWMutex
 	asked  map[string]bool // items of the person's inbox that agents ask by
@@ -183,6 +204,7 @@ func (n *Net) together(ctx context.Context, jobs []*job) {
 		n.forget(ctx)
 		return
 	}
+	n.st.latest = tx.latest()
 	tx.tell()
 }
 
@@ -210,7 +232,6 @@ type Tx struct {
 	events []Logged
 	notes  []Note
 	told   []func()
-	next   []func() // of the act that is being done
 	change bool
 	person bool
 }
@@ -228,11 +249,7 @@ func (t *Tx) try(act func(*Tx) error) (err error) {
 			err = errBroken
 		}
 	}()
-	t.next = nil
-	if err = act(t); err == nil {
-		t.Answered()
-	}
-	return err
+	return act(t)
 }
 
 // put keeps v under kind and id, as it is when the acts are kept.
@@ -251,18 +268,6 @@ func (t *Tx) note(actor, action, target string) {
 }
 
 func (t *Tx) drop(kind, id string) { t.put(kind, id, nil) }
-
-// then has fn done after the act's own answer: whoever asked hears the answer before what follows from it.
-func (t *Tx) then(fn func()) { t.next = append(t.next, fn) }
-
-// Answered does what follows from an act, once its answer has its place among what is told.
-func (t *Tx) Answered() {
-	next := t.next
-	t.next = nil
-	for _, fn := range next {
-		fn()
-	}
-}
 
 // after has fn run after the commit, in order.
 func (t *Tx) after(fn func()) { t.told = append(t.told, fn) }
@@ -283,6 +288,9 @@ func (t *Tx) commit() error {
 	if len(records) == 0 && len(t.events) == 0 && len(t.notes) == 0 {
 		return nil
 	}
+	for _, l := range t.events {
+		t.n.logged.Add(int64(len(l.Event.Data)))
+	}
 	return t.n.Store.Commit(t.ctx, records, t.events, t.notes)
 }
 
@@ -301,33 +309,55 @@ func (t *Tx) tell() {
 // Now is the moment of the act, in Unix milliseconds.
 func (t *Tx) Now() int64 { return t.now }
 
+// nudge has what landed and what settled looked after soon. It never waits.
+func (n *Net) nudge() {
+	select {
+	case n.soon <- struct{}{}:
+	default:
+	}
+}
+
 // Run ends what falls due, until ctx ends.
 func (n *Net) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	settled := time.NewTimer(settle)
 	defer settled.Stop()
-	purge := time.Time{}
+	purged, ticked := time.Time{}, true
 	for {
 		more := false
-		if err := n.Do(ctx, func(t *Tx) error { more = t.drainSettled(); return t.due() }); err != nil {
+		err := n.Do(ctx, func(t *Tx) error {
+			t.land()
+			more = t.drainSettled()
+			if ticked {
+				t.due()
+			}
+			return nil
+		})
+		if err != nil {
 			n.Log.Error("what fell due", "protocol", "map", "err", err)
 		}
 		if more {
 			settled.Reset(settle / 4)
 		}
-		if now := n.Now(); now.Sub(purge) > time.Minute {
-			purge = now
-			if err := n.Store.PurgeEvents(ctx, now.Add(-n.Limits.EventAge), n.Limits.Events); err != nil && ctx.Err() == nil {
+		if now := n.Now(); now.Sub(purged) > time.Minute || n.logged.Load() > int64(n.Limits.EventBytes/4) {
+			purged = now
+			n.logged.Store(0)
+			if err := n.Store.PurgeEvents(ctx, now.Add(-n.Limits.EventAge), n.Limits.Events, n.Limits.EventBytes); err != nil && ctx.Err() == nil {
 				n.Log.Error("purge of events", "protocol", "map", "err", err)
 			}
 		}
+		ticked = false
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			ticked = true
 		case <-settled.C:
 		case <-n.soon:
+			if more {
+				continue
+			}
 			settled.Reset(settle)
 		}
 	}

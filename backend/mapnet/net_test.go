@@ -50,26 +50,50 @@ func (k *kept) Commit(_ context.Context, records []Record, events []Logged, _ []
 	return nil
 }
 
-func (k *kept) Events(_ context.Context, after string, _ int64, fn func(Logged) bool) (bool, error) {
+func (k *kept) Events(_ context.Context, after string, from int64, fn func(Logged) bool) (bool, error) {
 	i := slices.IndexFunc(k.events, func(l Logged) bool { return l.Event.ID == after })
 	for _, l := range k.events[i+1:] {
-		if !fn(l) {
+		if (after != "" || l.Event.Timestamp >= from) && !fn(l) {
 			break
 		}
 	}
 	return i >= 0, nil
 }
 
-func (k *kept) PurgeEvents(context.Context, time.Time, int) error { return nil }
+func (k *kept) PurgeEvents(context.Context, time.Time, int, int) error { return nil }
 
-// ear is a connection that remembers what it was sent.
+// ear is a connection that remembers what it was sent. One that is deaf takes nothing any more, and one that is slow has
+// not written what it was handed yet.
 type ear struct {
 	frames []string
 	closed bool
+	deaf   bool
+	slow   bool
+	went   []func(bool)
+	behind bool
+	late   []string
 }
 
-func (e *ear) Send(frame []byte) bool { e.frames = append(e.frames, string(frame)); return true }
-func (e *ear) Close(int, string)      { e.closed = true }
+func (e *ear) Send(frame []byte) bool {
+	if !e.deaf {
+		e.frames = append(e.frames, string(frame))
+	}
+	return !e.deaf
+}
+
+func (e *ear) Behind() bool      { return e.behind }
+func (e *ear) CatchUp(id string) { e.late = append(e.late, id) }
+
+func (e *ear) Hand(frame []byte, went func(bool)) {
+	switch {
+	case e.slow:
+		e.went = append(e.went, went)
+	default:
+		went(e.Send(frame))
+	}
+}
+
+func (e *ear) Close(int, string) { e.closed = true }
 
 // config is that of a network whose operator grants nothing.
 func config(k *kept, newID func() string) Config {
@@ -114,7 +138,7 @@ func TestNothingIsToldBeforeItIsStored(t *testing.T) {
 	before := len(b.frames)
 	k.fail = errors.New("full")
 	err := n.Do(t.Context(), func(tx *Tx) error {
-		_, err := tx.SendMessage(s, Send{To: Raw(`"b"`), Payload: Raw(`1`)})
+		_, _, err := tx.SendMessage(s, Send{To: Raw(`"b"`), Payload: Raw(`1`)})
 		return err
 	})
 	if err == nil || len(b.frames) != before || !a.closed || !b.closed {
@@ -126,6 +150,32 @@ func TestNothingIsToldBeforeItIsStored(t *testing.T) {
 			t.Errorf("%d agents, online %v", got, tx.Online())
 		}
 	})
+}
+
+// Published clients that name their agent go by that name themselves, again after their connection was lost.
+func TestAnAgentNamedAsItsParticipant(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	for range 2 {
+		e := &ear{}
+		do(t, n, func(tx *Tx) {
+			s, _, err := tx.Connect(e, Principal{ID: "p"}, Connect{Type: "agent", Participant: "worker-1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, err := tx.Register(s, Register{ID: "worker-1"}); err != nil || out["agent"].(Agent).ID != "worker-1" {
+				t.Fatalf("%v %v", out, err)
+			}
+			if _, _, err := tx.SendMessage(s, Send{To: Raw(`{"agent":"worker-1"}`), Payload: Raw(`1`)}); err != nil {
+				t.Error(err)
+			}
+			tx.after(func() {
+				if len(e.messages()) != 1 {
+					t.Errorf("%v", e.frames)
+				}
+			})
+		})
+		do(t, n, func(tx *Tx) { tx.Lost(tx.SessionOf(e), e) })
+	}
 }
 
 // An act that panics breaks itself alone.

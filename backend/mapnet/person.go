@@ -50,8 +50,11 @@ func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
 	if size > MaxForPerson {
 		return refuse(CodeQuota, "A message for the person may be %d bytes long", MaxForPerson)
 	}
-	w := t.counting(p.Participant)
-	if w.n >= t.n.Limits.Notices {
+	w, all := t.counting(p.name()), t.counting("principal "+p.Principal.ID)
+	if w.n >= t.n.Limits.Notices || all.n >= 5*t.n.Limits.Notices {
+		if w.n < t.n.Limits.Notices {
+			w = all // new connections do not make more of it
+		}
 		e := refuse(CodeRateLimited, "Too many messages for the person")
 		e.RetryAfter = time.Duration(w.since+time.Minute.Milliseconds()-t.now) * time.Millisecond
 		return e
@@ -74,20 +77,39 @@ func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
 		}
 	}
 	w.n++
+	all.n++
 	return nil
+}
+
+// admitTurn is admit for a turn that the person hears of.
+func (t *Tx) admitTurn(p *participant, from string, q NewTurn) error {
+	meta := Raw(`{}`)
+	if asks, _, _ := turnAsks(q.Content, q.Metadata); asks {
+		meta = Raw(`{"expectsResponse":true}`)
+	}
+	return t.admit(p, from, len(q.Content), meta)
 }
 
 // forPerson has a message wait for the person's inbox.
 func (t *Tx) forPerson(p *participant, from string, msg Message, meta MessageMeta, turn *Turn) {
 	x := &Pending{ID: msg.ID, Kind: "message", From: from, At: t.now, Message: &msg, Turn: turn, Asks: meta.ExpectsResponse && !meta.IsResult,
 		Correlation: or(meta.CorrelationID, msg.ID), Priority: meta.Priority}
-	if meta.TTL > 0 {
-		x.ExpiresAt = t.now + meta.TTL
-	}
+	x.ExpiresAt = t.until(meta.TTL)
 	if turn != nil {
 		x.About = t.st.turns[turn.ID].Conversation
 	}
 	t.wait(x)
+}
+
+// maxAsk is how long a question may say that it waits: no clock of ours goes further than this from now.
+const maxAsk = 365 * 24 * time.Hour
+
+// until is when something ends that says itself how long it waits; 0: it does not end.
+func (t *Tx) until(ttl int64) int64 {
+	if ttl <= 0 {
+		return 0
+	}
+	return t.now + min(ttl, maxAsk.Milliseconds())
 }
 
 // turnAsks says whether somebody waits for an answer to a turn, as its metadata or its content says, and how it presses.
@@ -110,16 +132,14 @@ func turnAsks(content, metadata Raw) (asks bool, priority string, ttl int64) {
 func (t *Tx) turnForPerson(c *conversation, turn *Turn) {
 	asks, priority, ttl := turnAsks(turn.Content, turn.Metadata)
 	if !asks {
-		w := t.counting(turn.Participant)
+		w := t.counting("turns of " + turn.Participant)
 		if w.n >= t.n.Limits.Notices || len(turn.Content) > MaxForPerson {
 			return
 		}
 		w.n++
 	}
 	x := &Pending{ID: turn.ID, Kind: "turn", From: turn.Participant, At: t.now, Turn: turn, About: c.Conversation, Asks: asks, Correlation: turn.ID, Priority: priority}
-	if ttl > 0 {
-		x.ExpiresAt = t.now + ttl
-	}
+	x.ExpiresAt = t.until(ttl)
 	t.wait(x)
 }
 
@@ -270,13 +290,14 @@ type Sheet struct {
 	Threads      []Thread
 	Turns        []Turn
 	Present      map[string]string // presence by member
+	Unread       bool              // something was said that the person has not read
 }
 
 // PersonConversations are the conversations for the person's page, those with news first.
 func (t *Tx) PersonConversations() []Sheet {
 	out := []Sheet{}
 	for _, c := range t.sortedConversations() {
-		out = append(out, t.sheet(c, 1))
+		out = append(out, t.sheet(c, true))
 	}
 	slices.SortStableFunc(out, func(a, b Sheet) int { return int(b.Conversation.UpdatedAt - a.Conversation.UpdatedAt) })
 	return out
@@ -288,27 +309,73 @@ func (t *Tx) PersonConversation(id string) (Sheet, bool) {
 	if c == nil {
 		return Sheet{}, false
 	}
-	return t.sheet(c, 0), true
+	return t.sheet(c, false), true
 }
 
-// sheet copies a conversation, with its last turns that the person may read; 0: all of them.
-func (t *Tx) sheet(c *conversation, last int) Sheet {
-	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}}
+// sheet copies a conversation: with its last turn that the person may read, or with all of them and their threads.
+func (t *Tx) sheet(c *conversation, last bool) Sheet {
+	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}, Unread: c.unread()}
 	for _, m := range c.Members {
 		s.Members = append(s.Members, *m)
 		s.Present[m.ID] = t.presence(m.ID)
+	}
+	if last {
+		if turn := c.lastFor(Human); turn != nil {
+			s.Turns = []Turn{*turn}
+		}
+		return s
 	}
 	turns := c.legible([]string{Human})
 	for _, th := range c.threads(turns) {
 		s.Threads = append(s.Threads, *th)
 	}
-	if last > 0 {
-		turns = turns[max(0, len(turns)-last):]
-	}
 	for _, turn := range turns {
 		s.Turns = append(s.Turns, *turn)
 	}
 	return s
+}
+
+// lastFor is the last turn that somebody may read; nil: there is none.
+func (c *conversation) lastFor(id string) *Turn {
+	for _, turn := range slices.Backward(c.turns) {
+		if c.readable([]string{id}, turn.Participant, turn.Visibility, turn.Timestamp) {
+			return turn
+		}
+	}
+	return nil
+}
+
+// unread says whether the last thing that the person may read is somebody else's, and new to them.
+func (c *conversation) unread() bool {
+	turn := c.lastFor(Human)
+	return turn != nil && turn.Participant != Human && turn.Timestamp > c.Seen
+}
+
+// Unread is in how many conversations something is new to the person.
+func (t *Tx) Unread() (n int) {
+	for _, c := range t.st.convs {
+		if c.unread() {
+			n++
+		}
+	}
+	return n
+}
+
+// PersonRead notes that the person has read a conversation up to a turn.
+func (t *Tx) PersonRead(id, turn string) error {
+	c := t.st.convs[id]
+	if c == nil {
+		return refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	i, ok := c.byID[turn]
+	if !ok {
+		return badParam("/turn", "there is no such turn")
+	}
+	if at := c.turns[i].Timestamp; at > c.Seen {
+		c.Seen = at
+		t.saveConversation(c)
+	}
+	return nil
 }
 
 // PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that
@@ -323,6 +390,9 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	}
 	m := c.current(Human)
 	if m == nil {
+		if err := t.sizeOf(c, q); err != nil {
+			return nil, err
+		}
 		m = t.enlist(c, Invitee{ID: Human}, "moderator", Human)
 	}
 	if err := t.maySay(c, m, q); err != nil {
@@ -345,7 +415,7 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	}
 	for _, other := range slices.Clone(c.Members) {
 		if other.ID != Human && other.LeftAt == 0 && t.st.agents[other.ID] != nil && c.readable([]string{other.ID}, Human, q.Visibility, t.now) {
-			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID}, "")
+			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID, "delivery": "guaranteed"}, "")
 		}
 	}
 	return turn, nil
@@ -392,7 +462,7 @@ func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
 			t.enlist(c, Invitee{ID: id}, "assistant", Human)
 		}
 	}
-	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, inConversation(c))
+	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, t.inConversation(c))
 	return c.Conversation.ID, nil
 }
 

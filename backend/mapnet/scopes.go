@@ -22,6 +22,9 @@ type CreateScope struct {
 	Metadata          map[string]Raw `json:"metadata"`
 }
 
+// maxName is how long the id of a scope may be.
+const maxName = 500
+
 func or(s, def string) string {
 	if s == "" {
 		return def
@@ -43,6 +46,9 @@ func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
 	}}
 	if c.ID == "" {
 		sc.Scope.ID = "scope-" + t.n.NewID()
+	}
+	if len(c.ID) > maxName || len(encode(sc.Scope)) > t.n.Limits.AgentBytes {
+		return nil, refuse(CodeQuota, "What a scope says of itself may be %d bytes long, its id %d", t.n.Limits.AgentBytes, maxName)
 	}
 	if had := t.st.scopes[c.ID]; had != nil {
 		if had.Creator == sc.Creator && reflect.DeepEqual(had.Scope, sc.Scope) {
@@ -67,23 +73,41 @@ func (t *Tx) addScope(sc *scope) error {
 	}
 	t.st.scopes[sc.Scope.ID] = sc
 	t.saveScope(sc)
-	t.emit(Event{Type: "scope_created", Source: sc.Creator}, map[string]any{"scopeId": sc.Scope.ID, "name": sc.Scope.Name}, t.aboutScope(sc))
+	t.emit(Event{Type: "scope_created", Source: t.shown(sc.Creator)}, map[string]any{"scopeId": sc.Scope.ID, "name": sc.Scope.Name}, t.aboutScope(sc))
 	return nil
+}
+
+// shown is an agent as the source of what everybody may hear of; a hidden one is nobody.
+func (t *Tx) shown(id string) string {
+	if a := t.st.agents[id]; a != nil && !t.aboutAgent(a).All {
+		return ""
+	}
+	return id
 }
 
 // enterScope puts an agent that names a scope as it registers into it. One that is not there yet is made: clients
 // invent them.
 func (t *Tx) enterScope(a *agent, id string) {
+	if len(a.Agent.Scopes) >= t.n.Limits.AgentScopes || id == "" || len(id) > maxName {
+		return
+	}
 	sc := t.st.scopes[id]
 	if sc == nil {
-		sc = &scope{Creator: a.Agent.ID, Scope: Scope{ID: id, Name: id, JoinPolicy: "open", Visibility: "public", MessageVisibility: "public", SendPolicy: "any", Persistent: true}}
+		sc = &scope{Creator: a.Agent.ID, Scope: Scope{ID: id, Name: id, JoinPolicy: "open", Visibility: "public", MessageVisibility: "public", SendPolicy: "any", Persistent: true,
+			AutoDelete: true}} // it goes with the last who names it
 		if t.addScope(sc) != nil {
 			return // the hub has as many scopes as it takes: the agent is in fewer
 		}
 	}
-	if t.mayJoin(t.st.participants[a.Owner], sc, a) {
+	if p := t.st.participants[a.Owner]; t.mayJoin(p, sc, a) && t.finds(p, sc, a) {
 		t.join(sc, a)
 	}
+}
+
+// finds says whether a participant may know of a scope that it wants an agent in: one that is hidden can be joined by whom
+// its roles are for.
+func (t *Tx) finds(p *participant, sc *scope, a *agent) bool {
+	return p != nil && t.seesScope(p, sc) || sc.Scope.JoinPolicy == "role" && t.mayJoin(p, sc, a)
 }
 
 func (t *Tx) sortedScopes() []*scope {
@@ -171,7 +195,12 @@ func (t *Tx) ScopeMembers(s *Session, id string, q Page) (map[string]any, error)
 	if err != nil {
 		return nil, err
 	}
-	list, next := cut(q, 0, slices.Clone(sc.Members), func(id string) string { return id })
+	members := slices.DeleteFunc(slices.Clone(sc.Members), func(id string) bool {
+		a := t.st.agents[id]
+		return a == nil || !t.knows(s.p, a)
+	})
+	slices.Sort(members)
+	list, next := cut(q, 0, members, func(id string) string { return id })
 	result := map[string]any{"members": append([]string{}, list...)}
 	if next != "" {
 		result["nextCursor"] = next
@@ -216,14 +245,16 @@ func (t *Tx) deleteScope(sc *scope) {
 		t.deleteScope(child)
 	}
 	for _, member := range sc.Members {
+		who := audience
 		if a := t.st.agents[member]; a != nil {
+			who = audience.and(t.aboutAgent(a))
 			a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == id })
 			t.saveAgent(a)
 		}
-		t.emit(Event{Type: "scope_member_left", Source: member}, map[string]any{"scopeId": id, "agentId": member}, audience)
+		t.emit(Event{Type: "scope_member_left", Source: member}, map[string]any{"scopeId": id, "agentId": member}, who)
 	}
 	t.drop(kindScope, id)
-	t.emit(Event{Type: "scope_deleted", Source: sc.Creator}, map[string]any{"scopeId": id, "name": sc.Scope.Name}, audience)
+	t.emit(Event{Type: "scope_deleted", Source: t.shown(sc.Creator)}, map[string]any{"scopeId": id, "name": sc.Scope.Name}, audience)
 }
 
 // JoinScope puts an agent into a scope.
@@ -236,7 +267,7 @@ func (t *Tx) JoinScope(s *Session, id, member string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !t.seesScope(s.p, sc) && !(sc.Scope.JoinPolicy == "role" && t.mayJoin(s.p, sc, a)) {
+	if !t.finds(s.p, sc, a) {
 		return nil, noScope(id)
 	}
 	if !t.mayJoin(s.p, sc, a) || !(t.controls(s.p, a) || t.runsScope(s.p, sc)) {
@@ -254,7 +285,7 @@ func (t *Tx) join(sc *scope, a *agent) {
 	a.Agent.Scopes = append(slices.Clone(a.Agent.Scopes), sc.Scope.ID)
 	t.saveScope(sc)
 	t.saveAgent(a)
-	t.emit(Event{Type: "scope_member_joined", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, t.aboutScope(sc))
+	t.emit(Event{Type: "scope_member_joined", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, t.aboutScope(sc).and(t.aboutAgent(a)))
 }
 
 // LeaveScope takes an agent out of a scope.
@@ -278,7 +309,7 @@ func (t *Tx) leave(sc *scope, a *agent) {
 	if !sc.has(a.Agent.ID) {
 		return
 	}
-	audience := t.aboutScope(sc)
+	audience := t.aboutScope(sc).and(t.aboutAgent(a))
 	sc.Members = slices.DeleteFunc(slices.Clone(sc.Members), func(x string) bool { return x == a.Agent.ID })
 	a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == sc.Scope.ID })
 	t.saveScope(sc)

@@ -13,70 +13,131 @@ type Send struct {
 	Meta    Raw `json:"meta"`
 }
 
-// queued is a message that waits for an absent agent.
+// queued is a message that waits for its recipient, or is on its way to it: it is kept until it was written.
 type queued struct {
 	ID        string  `json:"id"`
 	Agent     string  `json:"agent"`
 	Message   Message `json:"message"`
 	ExpiresAt int64   `json:"expiresAt"`
 	Item      string  `json:"item,omitempty"` // of the person's inbox, that it answers
+
+	to      Peer     // the connection that it is on its way to; nil: none
+	receipt *Receipt // of whoever waits for it, or nil
 }
 
 func (q *queued) from() string { return q.Message.From }
 
+func (q *queued) size() int { return q.Message.size() }
+
+func (m *Message) size() int { return len(m.Payload) + len(m.Meta) + len(m.To) }
+
+// rank is where a message stands among those that wait: the urgent ones go first.
+func (q *queued) rank() int {
+	var m struct {
+		Priority string `json:"priority"`
+	}
+	_ = json.Unmarshal(q.Message.Meta, &m) // without one it is normal
+	switch m.Priority {
+	case "urgent":
+		return 0
+	case "high":
+		return 1
+	case "low":
+		return 3
+	}
+	return 2
+}
+
+// Receipt is what the sender of an acknowledged message waits for: that every recipient has it, or has it waiting.
+type Receipt struct {
+	left int
+	then func(*Tx)
+}
+
+// Then has fn done as soon as it is so: now, if it is.
+func (r *Receipt) Then(t *Tx, fn func(*Tx)) {
+	if r.left == 0 {
+		fn(t)
+		return
+	}
+	r.then = fn
+}
+
+func (r *Receipt) settled(t *Tx) {
+	if r.left--; r.left == 0 && r.then != nil {
+		r.then(t)
+	}
+}
+
 // MaxForPerson bounds what a message for the person may say, in bytes.
 const MaxForPerson = 256 << 10
 
-// SendMessage sends a message to whoever its address names.
-func (t *Tx) SendMessage(s *Session, m Send) (map[string]any, error) {
+// SendMessage sends a message to whoever its address names. Its sender should hear of it when the receipt says so.
+func (t *Tx) SendMessage(s *Session, m Send) (map[string]any, *Receipt, error) {
 	a, err := parseAddress(m.To)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	one := a.form == "direct" || a.form == "agent" || a.form == "participant" || a.form == "system" || a.form == "federated"
 	if !one && a.form != "agents" && a.form != "relatives" && !s.May("messaging.canBroadcast") {
-		return nil, denied("messaging.canBroadcast is needed for this address")
+		return nil, nil, denied("messaging.canBroadcast is needed for this address")
 	}
 	from := s.p.name()
 	targets, err := t.resolve(s.p, from, a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if one && len(targets) == 1 {
 		if x := t.st.agents[targets[0]]; x != nil && (x.Agent.State == "stopped" || x.Agent.State == "failed") {
-			return nil, refuse(CodeTerminated, "Cannot send to agent in state: %s", x.Agent.State)
+			return nil, nil, refuse(CodeTerminated, "Cannot send to agent in state: %s", x.Agent.State)
 		}
+		if why := t.undeliverable(m, targets[0]); why != "" {
+			e := refuse(CodeDelivery, "Delivery failed: %s", why)
+			e.Details = map[string]any{"reason": why}
+			return nil, nil, e
+		}
+	}
+	if size := len(m.To) + len(m.Payload) + len(m.Meta); size*len(targets) > t.n.Limits.Fan {
+		return nil, nil, refuse(CodeQuota, "A message may have %d bytes for all its recipients together; this one has %d for each of %d", t.n.Limits.Fan, size, len(targets))
 	}
 	if i := slices.Index(targets, Human); i >= 0 {
 		if err := t.admit(s.p, from, len(m.Payload), m.Meta); err != nil {
 			if one {
-				return nil, err
+				return nil, nil, err
 			}
 			targets = slices.Delete(targets, i, i+1)
 		}
 	}
-	id, delivered, warning := t.post(s.p, from, m, targets)
-	result := map[string]any{"messageId": id, "delivered": delivered}
-	if warning != "" {
-		result["_meta"] = map[string]any{"mailWarning": warning}
+	sent := t.post(s.p, from, m, targets)
+	result := map[string]any{"messageId": sent.id, "delivered": sent.delivered}
+	if sent.warning != "" {
+		result["_meta"] = map[string]any{"mailWarning": sent.warning}
 	}
-	return result, nil
+	return result, sent.receipt, nil
 }
 
-// post sends a message to targets that were found, and says who has it or has it waiting.
-func (t *Tx) post(p *participant, from string, m Send, targets []string) (id string, delivered []string, warning string) {
+// sent is what became of a message.
+type sent struct {
+	id        string
+	delivered []string // who has it or has it waiting
+	warning   string   // why it is not in its conversation
+	receipt   *Receipt
+}
+
+// post sends a message to targets that were found.
+func (t *Tx) post(p *participant, from string, m Send, targets []string) sent {
 	msg := Message{ID: "msg-" + t.n.NewID(), From: from, To: m.To, Timestamp: t.now, Payload: m.Payload}
 	var meta MessageMeta
 	msg.Meta, meta = t.stamped(m.Meta)
-	delivered = []string{}
+	out := sent{id: msg.ID, delivered: []string{}, receipt: &Receipt{}}
 	frames := map[string]bool{} // by participant: each connection gets a message once
 	var turn *Turn
 	if meta.Mail != nil {
-		turn, warning = t.intercept(p, from, msg, meta, slices.Contains(targets, Human))
+		turn, out.warning = t.intercept(p, from, msg, meta, slices.Contains(targets, Human))
 	}
 	for _, target := range targets {
-		if id, ok := t.hand(msg, meta, target, frames, ""); ok && !slices.Contains(delivered, id) {
-			delivered = append(delivered, id)
+		if id, ok := t.hand(msg, meta, target, frames, "", out.receipt); ok && !slices.Contains(out.delivered, id) {
+			out.delivered = append(out.delivered, id)
 		}
 	}
 	if slices.Contains(targets, Human) {
@@ -84,7 +145,7 @@ func (t *Tx) post(p *participant, from string, m Send, targets []string) (id str
 	}
 	data := map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "message": msg, "timestamp": t.now}
 	t.emit(Event{Type: "message_sent", Source: from}, flat(data, meta, msg), t.aboutMessage(msg, meta, targets...))
-	return msg.ID, delivered, warning
+	return out
 }
 
 // stamped is a message's meta with the time of its acceptance, and what the hub understands of it.
@@ -101,12 +162,15 @@ func (t *Tx) stamped(raw Raw) (Raw, MessageMeta) {
 	return encode(members), meta
 }
 
+// maxFlat is how large a payload may be that stands in an event once more beside the message.
+const maxFlat = 4 << 10
+
 // flat adds what clients read of a message's event beside the message.
 func flat(data map[string]any, meta MessageMeta, msg Message) map[string]any {
 	if meta.Priority != "" {
 		data["priority"] = meta.Priority
 	}
-	if len(msg.Payload) > 0 {
+	if len(msg.Payload) > 0 && len(msg.Payload) <= maxFlat {
 		data["payload"] = msg.Payload
 	}
 	// A client that asked takes the first event with its correlation for the answer: its own question must not have it.
@@ -116,52 +180,112 @@ func flat(data map[string]any, meta MessageMeta, msg Message) map[string]any {
 	return data
 }
 
-// hand gives a message to one recipient, or lets it wait for it. It returns the participant that has it.
-func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[string]bool, item string) (string, bool) {
+// speaker is the participant that a message for an agent or a participant goes to; nil: nobody is there.
+func (t *Tx) speaker(id string) *participant {
+	if a := t.st.agents[id]; a != nil {
+		return t.st.participants[a.Owner]
+	}
+	return t.st.participants[id]
+}
+
+// takesNothing says whether a participant said that it receives no messages. What it asked the person it hears anyway.
+func (p *participant) takesNothing() bool {
+	return p != nil && !p.caps.Has("messaging.canReceive") && p.Type != "client"
+}
+
+// undeliverable says why a message cannot be handed to somebody, "" if it can.
+func (t *Tx) undeliverable(m Send, target string) string {
+	if target == Human {
+		return ""
+	}
+	p := t.speaker(target)
+	switch {
+	case p.takesNothing():
+		return "the recipient takes no messages"
+	case p != nil && p.conn != nil:
+		return ""
+	case t.st.agents[target] == nil:
+		return "the recipient is not connected"
+	case !t.room(target, len(m.Payload)+len(m.Meta)+len(m.To)):
+		return "too much waits for the recipient"
+	}
+	return ""
+}
+
+// hand gives a message to one recipient, or lets it wait for it. It returns the participant that has it. What must not get
+// lost (an answer of the person's, what is to be acknowledged or guaranteed) is kept until it was written; the receipt of
+// what is to be acknowledged waits for that.
+func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[string]bool, item string, r *Receipt) (string, bool) {
 	if target == Human {
 		t.delivered(msg, meta, Human)
 		return Human, true
 	}
-	a := t.st.agents[target]
-	p := t.st.participants[target]
-	if a != nil {
-		p = t.st.participants[a.Owner]
-	}
+	p := t.speaker(target)
+	live := p != nil && p.conn != nil
+	keep := item != "" || meta.Delivery == "acknowledged" || meta.Delivery == "guaranteed"
 	switch {
-	case p != nil && p.conn != nil && !p.caps.Has("messaging.canReceive") && p.Type != "client":
+	case item == "" && p.takesNothing():
 		t.failed(msg, msg.From, "the recipient takes no messages")
 		return "", false
-	case p != nil && p.conn != nil && len(t.st.queue[target]) == 0:
-		if !frames[p.Participant] {
-			frames[p.Participant] = true
-			t.notify(p, "map/message", map[string]any{"message": msg})
-			if item != "" {
-				t.after(func() { t.n.OnHanded(item) })
-			}
-		}
+	case live && frames[p.Participant]:
 		t.delivered(msg, meta, target)
 		return p.Participant, true
-	case a == nil && item == "":
+	case live && !keep && !t.waits(target, p.conn):
+		frames[p.Participant] = true
+		t.notify(p, "map/message", map[string]any{"message": msg})
+		t.delivered(msg, meta, target)
+		return p.Participant, true
+	case !live && item == "" && t.st.agents[target] == nil:
 		t.failed(msg, msg.From, "the recipient is not connected")
 		return "", false
 	}
-	if !t.enqueue(msg, meta, target, item) {
+	q := t.enqueue(msg, meta, target, item)
+	if q == nil {
 		t.failed(msg, msg.From, "too much waits for the recipient")
 		return "", false
 	}
-	if p != nil {
-		if p.conn != nil && p.cameBack.IsZero() {
-			t.drainSoon(p)
+	if !live {
+		if p != nil {
+			return p.Participant, true
 		}
-		return p.Participant, true
+		return target, true
 	}
-	return target, true
+	frames[p.Participant] = true
+	if meta.Delivery == "acknowledged" && r != nil {
+		q.receipt = r
+		r.left++
+	}
+	switch {
+	case !p.cameBack.IsZero(): // it gets everything that waits together
+	case t.waitsBefore(target, q, p.conn):
+		t.drainSoon(p)
+	default:
+		t.launch(p.conn, q)
+	}
+	return p.Participant, true
 }
 
-func (t *Tx) enqueue(msg Message, meta MessageMeta, agent, item string) bool {
+// waits says whether something waits for an agent that is not on its way to that connection.
+func (t *Tx) waits(agent string, conn Peer) bool { return t.waitsBefore(agent, nil, conn) }
+
+func (t *Tx) waitsBefore(agent string, than *queued, conn Peer) bool {
+	return slices.ContainsFunc(t.st.queue[agent], func(q *queued) bool { return q != than && q.to != conn })
+}
+
+// room says whether one more message of that size may wait for an agent.
+func (t *Tx) room(agent string, size int) bool {
 	l := t.n.Limits
-	if item == "" && (len(t.st.queue[agent]) >= l.PerAgent || t.st.queuedAll >= l.Queued) {
-		return false
+	bytes := 0
+	for _, q := range t.st.queue[agent] {
+		bytes += q.size()
+	}
+	return len(t.st.queue[agent]) < l.PerAgent && t.st.queuedAll < l.Queued && bytes+size <= l.PerAgentBytes && t.st.queuedBytes+size <= l.QueuedBytes
+}
+
+func (t *Tx) enqueue(msg Message, meta MessageMeta, agent, item string) *queued {
+	l := t.n.Limits
+	if item == "" && !t.room(agent, msg.size()) {
+		return nil
 	}
 	keep := l.QueueTTL.Milliseconds()
 	if item != "" || meta.Delivery == "guaranteed" {
@@ -171,10 +295,15 @@ func (t *Tx) enqueue(msg Message, meta MessageMeta, agent, item string) bool {
 		keep = min(meta.TTL, l.KeepAnswers.Milliseconds())
 	}
 	q := &queued{ID: msg.ID, Agent: agent, Message: msg, ExpiresAt: t.now + keep, Item: item}
-	t.st.queue[agent] = append(t.st.queue[agent], q)
-	t.st.queuedAll++
+	t.st.enqueue(q)
 	t.put(kindQueued, q.ID+"/"+agent, q)
-	return true
+	return q
+}
+
+func (st *state) enqueue(q *queued) {
+	st.queue[q.Agent] = append(st.queue[q.Agent], q)
+	st.queuedAll++
+	st.queuedBytes += q.size()
 }
 
 func (t *Tx) unqueue(agent string, q *queued) {
@@ -183,20 +312,75 @@ func (t *Tx) unqueue(agent string, q *queued) {
 		delete(t.st.queue, agent)
 	}
 	t.st.queuedAll--
+	t.st.queuedBytes -= q.size()
 	t.drop(kindQueued, q.ID+"/"+agent)
+	t.acknowledge(q)
+}
+
+// acknowledge lets the sender know that a message is as far as it will get for now.
+func (t *Tx) acknowledge(q *queued) {
+	if r := q.receipt; r != nil {
+		q.receipt = nil
+		r.settled(t)
+	}
+}
+
+// launch sends a message that waits to a connection. It waits until it was written.
+func (t *Tx) launch(conn Peer, q *queued) {
+	q.to = conn
+	frame := encode(map[string]any{"jsonrpc": "2.0", "method": "map/message", "params": map[string]any{"message": q.Message}})
+	n := t.n
+	t.after(func() {
+		conn.Hand(frame, func(wrote bool) { n.went(flight{q, conn, wrote}) })
+	})
+}
+
+// flight is a message that was on its way, and whether it was written.
+type flight struct {
+	q     *queued
+	to    Peer
+	wrote bool
+}
+
+// went notes the end of a flight, without waiting for anything.
+func (n *Net) went(f flight) {
+	n.flights.Lock()
+	n.landed = append(n.landed, f)
+	n.flights.Unlock()
+	n.nudge()
+}
+
+// land takes what was written out of what waits, and lets wait what was not.
+func (t *Tx) land() {
+	t.n.flights.Lock()
+	landed := t.n.landed
+	t.n.landed = nil
+	t.n.flights.Unlock()
+	for _, f := range landed {
+		q := f.q
+		if q.to != f.to || !slices.Contains(t.st.queue[q.Agent], q) {
+			continue // it went over another connection, or the network was read back
+		}
+		q.to = nil
+		if !f.wrote {
+			t.acknowledge(q)
+			continue
+		}
+		t.unqueue(q.Agent, q)
+		_, meta := t.stamped(q.Message.Meta)
+		t.delivered(q.Message, meta, q.Agent)
+		if item := q.Item; item != "" {
+			t.after(func() { t.n.OnHanded(item) })
+		}
+	}
 }
 
 // drainSoon has a participant get what waits for its agents, once it can hear it.
 func (t *Tx) drainSoon(p *participant) {
 	for _, id := range t.ids(p) {
-		if len(t.st.queue[id]) > 0 {
+		if t.waits(id, p.conn) {
 			p.cameBack = time.Now()
-			t.after(func() {
-				select {
-				case t.n.soon <- struct{}{}:
-				default:
-				}
-			})
+			t.after(t.n.nudge)
 			return
 		}
 	}
@@ -217,25 +401,23 @@ func (t *Tx) drainSettled() (more bool) {
 	return more
 }
 
-// drain hands a participant what waited for its agents.
+// drain hands a participant what waited for its agents, the urgent first.
 func (t *Tx) drain(p *participant) {
 	for _, id := range t.ids(p) {
-		for _, q := range slices.Clone(t.st.queue[id]) {
-			t.unqueue(id, q)
-			if q.ExpiresAt <= t.now {
+		waiting := slices.Clone(t.st.queue[id])
+		slices.SortStableFunc(waiting, func(a, b *queued) int { return a.rank() - b.rank() })
+		for _, q := range waiting {
+			switch {
+			case q.to == p.conn:
+			case q.ExpiresAt <= t.now:
+				t.unqueue(id, q)
 				t.failed(q.Message, q.from(), "expired")
-				continue
+			case q.Item == "" && p.takesNothing():
+				t.unqueue(id, q)
+				t.failed(q.Message, q.from(), "the recipient takes no messages")
+			default:
+				t.launch(p.conn, q)
 			}
-			_, meta := t.stamped(q.Message.Meta)
-			msg, item := q.Message, q.Item
-			conn := p.conn
-			frame := encode(map[string]any{"jsonrpc": "2.0", "method": "map/message", "params": map[string]any{"message": msg}})
-			t.after(func() {
-				if conn.Send(frame) && item != "" {
-					t.n.OnHanded(item)
-				}
-			})
-			t.delivered(msg, meta, id)
 		}
 	}
 }
@@ -255,22 +437,23 @@ func (t *Tx) failed(msg Message, from, reason string) {
 func (t *Tx) aboutMessage(msg Message, meta MessageMeta, targets ...string) Audience {
 	names := append([]string{msg.From}, targets...)
 	if meta.Mail != nil {
-		return Audience{Names: names}
-	}
-	if to, err := parseAddress(msg.To); err == nil && to.form == "scope" {
-		if sc := t.st.scopes[to.id]; sc != nil {
-			switch sc.Scope.MessageVisibility {
-			case "members":
-				return Audience{Names: append(names, sc.Creator), Scopes: []string{sc.Scope.ID}}
-			case "system":
-				return Audience{Names: names}
-			}
-		}
+		return Audience{Names: names, Only: true}
 	}
 	for _, id := range names {
 		if a := t.st.agents[id]; id == Human || a != nil && a.Agent.Visibility != "public" && a.Agent.Visibility != "" {
 			return Audience{Names: names}
 		}
+	}
+	to, err := parseAddress(msg.To)
+	if err != nil || to.form != "scope" || t.st.scopes[to.id] == nil {
+		return everyone
+	}
+	sc := t.st.scopes[to.id]
+	switch {
+	case sc.Scope.MessageVisibility == "system", sc.Scope.Visibility == "system":
+		return Audience{Names: names}
+	case sc.Scope.MessageVisibility == "members", sc.Scope.Visibility == "members":
+		return Audience{Names: append(names, sc.Creator), Scopes: []string{sc.Scope.ID}}
 	}
 	return everyone
 }
@@ -301,15 +484,16 @@ func (t *Tx) Inject(s *Session, q Inject) (map[string]any, error) {
 	if q.Delivery == "interrupt" {
 		meta["priority"] = "urgent"
 	}
-	_, delivered, _ := t.post(s.p, s.p.name(), Send{To: encode(map[string]any{"agent": q.Agent}), Payload: q.Content, Meta: encode(meta)}, []string{q.Agent})
+	out := t.post(s.p, s.p.name(), Send{To: encode(map[string]any{"agent": q.Agent}), Payload: q.Content, Meta: encode(meta)}, []string{q.Agent})
 	how := "message"
 	if p := t.st.participants[a.Owner]; p == nil || p.conn == nil {
 		how = "queue"
 	}
-	return map[string]any{"injected": len(delivered) > 0, "delivery": how}, nil
+	return map[string]any{"injected": len(out.delivered) > 0, "delivery": how}, nil
 }
 
-// Directive hands an agent what the operator wrote to it. It says whether a connection took it; key is its own.
+// Directive hands an agent what the operator wrote to it; key is its own. handed is called once, with whether it was
+// written to a connection. It must not wait.
 func (t *Tx) Directive(agent, key string, payload Raw, priority string, handed func(bool)) {
 	a := t.st.agents[agent]
 	var p *participant
@@ -326,7 +510,7 @@ func (t *Tx) Directive(agent, key string, payload Raw, priority string, handed f
 	}
 	msg := Message{ID: "msg-" + t.n.NewID(), From: Human, To: encode(map[string]any{"agent": agent}), Timestamp: t.now, Payload: payload, Meta: encode(meta)}
 	conn, frame := p.conn, encode(map[string]any{"jsonrpc": "2.0", "method": "map/message", "params": map[string]any{"message": msg}})
-	t.after(func() { handed(conn.Send(frame)) })
+	t.after(func() { conn.Hand(frame, handed) })
 	_, parsed := t.stamped(msg.Meta)
 	t.delivered(msg, parsed, agent)
 }

@@ -19,6 +19,7 @@ const (
 	kindPending = "pending"
 	kindAsked   = "asked"
 	kindGrant   = "grant"
+	kindName    = "name"
 )
 
 // state is a network in memory.
@@ -26,14 +27,20 @@ type state struct {
 	participants map[string]*participant
 	sessions     map[string]*participant // by session
 	agents       map[string]*agent
+	owned        map[string][]string // agents, by the participant that speaks for them
+	names        map[string]*name    // that belong to somebody who proved themselves
+	namesDue     int64
 	scopes       map[string]*scope
 	convs        map[string]*conversation
 	turns        map[string]*conversation // by turn
-	queue        map[string][]*queued     // by agent, oldest first
+	turnBytes    int
+	queue        map[string][]*queued // by agent, oldest first
 	queuedAll    int
+	queuedBytes  int
 	pending      map[string]*Pending // for the person's inbox, by id
 	asked        map[string]*Asked   // in the person's inbox, by item
 	subs         map[string]*subscription
+	latest       string // the id of the last event; empty: none since the hub began
 	notices      map[string]*window
 	grants       map[string]*Grant
 	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
@@ -42,8 +49,10 @@ type state struct {
 // agent is an agent with what the network alone knows of it.
 type agent struct {
 	Agent     Agent  `json:"agent"`
-	Owner     string `json:"owner"`     // the participant that speaks for it; empty: nobody
+	Owner     string `json:"owner"`     // the participant that speaks for it; empty: nobody. Set by own
 	Principal string `json:"principal"` // who enrolled it
+	// OrphanedAt is since when nobody speaks for it.
+	OrphanedAt int64 `json:"orphanedAt,omitempty"`
 }
 
 type scope struct {
@@ -87,6 +96,12 @@ type Policy struct {
 type Peer interface {
 	// Send takes a frame and says whether it will be tried. A peer that is too slow for it is let go.
 	Send(frame []byte) bool
+	// Behind says whether so much waits that whoever can should ask again later; CatchUp has a subscription of the peer's gone
+	// on with when less does.
+	Behind() bool
+	CatchUp(subscription string)
+	// Hand is Send for what must not get lost: went is called once, with whether the frame was written. It must not wait.
+	Hand(frame []byte, went func(wrote bool))
 	Close(code int, reason string)
 }
 
@@ -103,9 +118,14 @@ type conversation struct {
 	Conversation Conversation `json:"conversation"`
 	Members      []*Member    `json:"members"`
 	Threads      []*Thread    `json:"threads,omitempty"`
+	// Chose is since when members have the roles that they chose themselves: what is meant for a role is not for who takes
+	// it on afterwards.
+	Chose map[string]int64 `json:"chose,omitempty"`
+	Seen  int64            `json:"seen,omitempty"` // until when the person has read it
 
 	turns []*Turn
 	byID  map[string]int // place in turns
+	bytes int            // of turns
 }
 
 // window counts within a minute.
@@ -115,7 +135,7 @@ type window struct {
 }
 
 func newState() *state {
-	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, scopes: map[string]*scope{},
+	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, scopes: map[string]*scope{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
 		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
 		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
@@ -165,8 +185,7 @@ func (n *Net) load(ctx context.Context) error {
 			if err := read(r, q); err != nil {
 				return err
 			}
-			st.queue[q.Agent] = append(st.queue[q.Agent], q)
-			st.queuedAll++
+			st.enqueue(q)
 		case kindPending:
 			p := &Pending{}
 			st.pending[r.ID] = p
@@ -175,6 +194,10 @@ func (n *Net) load(ctx context.Context) error {
 			a := &Asked{}
 			st.asked[r.ID] = a
 			return read(r, a)
+		case kindName:
+			x := &name{}
+			st.names[r.ID] = x
+			return read(r, x)
 		case kindGrant:
 			g := &Grant{}
 			st.grants[r.ID] = g
@@ -190,15 +213,28 @@ func (n *Net) load(ctx context.Context) error {
 		if c := st.convs[t.ConversationID]; c != nil {
 			c.add(t)
 			st.turns[t.ID] = c
+			st.turnBytes += t.size()
 		}
 	}
 	for _, q := range st.queue {
 		slices.SortFunc(q, func(a, b *queued) int { return compare(a.ID, b.ID) })
 	}
-	for _, a := range st.agents {
-		if p := st.participants[a.Owner]; a.Owner != "" && p == nil {
-			a.Owner = ""
+	for id, sc := range st.scopes {
+		if !sc.Scope.Persistent {
+			delete(st.scopes, id)
 		}
+	}
+	for _, a := range st.agents {
+		a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(id string) bool { return st.scopes[id] == nil })
+		owner := a.Owner
+		if st.participants[owner] == nil {
+			owner = ""
+		}
+		if owner == "" && a.OrphanedAt == 0 {
+			a.OrphanedAt = now
+		}
+		a.Owner = ""
+		st.own(a, owner)
 	}
 	n.st = st
 	n.asking.Lock()
@@ -223,6 +259,34 @@ func compare(a, b string) int {
 func (c *conversation) add(t *Turn) {
 	c.byID[t.ID] = len(c.turns)
 	c.turns = append(c.turns, t)
+	c.bytes += t.size()
+}
+
+func (t *Turn) size() int { return len(t.Content) + len(t.Metadata) }
+
+// own makes a participant the one that speaks for an agent; "" leaves it without one.
+func (t *Tx) own(a *agent, p string) { t.st.own(a, p) }
+
+func (st *state) own(a *agent, p string) {
+	id := a.Agent.ID
+	if rest := slices.DeleteFunc(slices.Clone(st.owned[a.Owner]), func(x string) bool { return x == id }); len(rest) > 0 {
+		st.owned[a.Owner] = rest
+	} else {
+		delete(st.owned, a.Owner)
+	}
+	if a.Owner = p; p != "" {
+		st.owned[p] = append(st.owned[p], id)
+		a.OrphanedAt = 0
+	}
+}
+
+// agentsOf are the agents that a participant speaks for.
+func (t *Tx) agentsOf(p *participant) []*agent {
+	out := []*agent{}
+	for _, id := range t.st.owned[p.Participant] {
+		out = append(out, t.st.agents[id])
+	}
+	return out
 }
 
 // ids are the names that a participant goes by: its own, and its agents'.
@@ -231,11 +295,11 @@ func (t *Tx) ids(p *participant) []string {
 		return nil
 	}
 	ids := []string{p.Participant}
-	if p.Agent != "" {
+	if p.Agent != "" && p.Agent != p.Participant {
 		ids = []string{p.Agent, p.Participant}
 	}
-	for id, a := range t.st.agents {
-		if a.Owner == p.Participant && id != p.Agent {
+	for _, id := range t.st.owned[p.Participant] {
+		if id != p.Agent && id != p.Participant {
 			ids = append(ids, id)
 		}
 	}
@@ -252,8 +316,17 @@ func (p *participant) name() string {
 
 func (p *participant) system() bool { return p.Principal.Operator }
 
-func (t *Tx) saveAgent(a *agent)               { t.put(kindAgent, a.Agent.ID, a) }
-func (t *Tx) saveScope(s *scope)               { t.put(kindScope, s.Scope.ID, s) }
+func (t *Tx) saveAgent(a *agent) { t.put(kindAgent, a.Agent.ID, a) }
+
+// saveScope keeps a scope, if it is to outlive the hub.
+func (t *Tx) saveScope(s *scope) {
+	if s.Scope.Persistent {
+		t.put(kindScope, s.Scope.ID, s)
+	} else {
+		t.change = true
+	}
+}
+
 func (t *Tx) saveSession(p *participant)       { t.put(kindSession, p.ID, &p.session) }
 func (t *Tx) saveConversation(c *conversation) { t.put(kindConv, c.Conversation.ID, c) }
 
@@ -263,13 +336,20 @@ func (t *Tx) forgetConversation(c *conversation) {
 		delete(t.st.turns, turn.ID)
 		t.drop(kindTurn, turn.ID)
 	}
+	t.st.turnBytes -= c.bytes
 	delete(t.st.convs, c.Conversation.ID)
 	t.drop(kindConv, c.Conversation.ID)
 }
 
+// flies says whether a message is on its way to the one who speaks for its recipient.
+func (t *Tx) flies(q *queued) bool {
+	p := t.speaker(q.Agent)
+	return q.to != nil && p != nil && p.conn == q.to
+}
+
 // due ends what falls due: lost connections, messages that waited too long, conversations that ended long
 // ago, grants.
-func (t *Tx) due() error {
+func (t *Tx) due() {
 	for _, p := range t.st.participants {
 		if p.conn == nil && p.AwaySince != 0 && t.now >= p.AwaySince+t.grace(p) {
 			t.gone(p)
@@ -277,7 +357,7 @@ func (t *Tx) due() error {
 	}
 	for agent, q := range t.st.queue {
 		for _, m := range slices.Clone(q) {
-			if m.ExpiresAt <= t.now {
+			if m.ExpiresAt <= t.now && !t.flies(m) {
 				t.unqueue(agent, m)
 				t.failed(m.Message, m.from(), "expired")
 			}
@@ -289,10 +369,15 @@ func (t *Tx) due() error {
 		}
 	}
 	t.dueGrants()
+	t.dueNames()
+	for _, a := range t.st.agents {
+		if a.Owner == "" && t.now-a.OrphanedAt > t.n.Limits.Orphans.Milliseconds() {
+			t.unregister(a, "orphaned", "")
+		}
+	}
 	for id, w := range t.st.notices {
 		if t.now-w.since > time.Minute.Milliseconds() {
 			delete(t.st.notices, id)
 		}
 	}
-	return nil
 }

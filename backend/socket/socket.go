@@ -40,12 +40,14 @@ type Conn struct {
 	frames int           // that are not written
 	bytes  int           // of them
 	freed  chan struct{} // closed when there are fewer
+	over   bool          // nothing is written any more
 }
 
-// outgoing is a frame on its way out, and who is told when its write begins and when it is done; nil: nobody.
+// outgoing is a frame on its way out, and who is told when its write begins, when it is done, and how it went; nil: nobody.
 type outgoing struct {
 	frame         []byte
 	begins, wrote func()
+	went          func(wrote bool)
 }
 
 // ErrSlow: the peer reads too slowly for what it asked for.
@@ -87,16 +89,18 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return &Conn{ws: ws, o: o, out: make(chan outgoing, o.Queue+1), closed: closed, end: end, freed: make(chan struct{})}, nil
 }
 
-// enter counts a frame of n bytes among those that wait, and says whether there was room for it: beside the one that is
-// being written, within that share of the queue and of its bytes. Otherwise freed is closed when there may be.
-func (c *Conn) enter(n, share int) (ok bool, freed <-chan struct{}) {
+// enter puts a frame among those that wait, and says whether there was room for it: beside the one that is being written,
+// within that share of the queue and of its bytes. Otherwise freed is closed when there may be.
+func (c *Conn) enter(o outgoing, share int) (ok bool, freed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.frames > 0 && (c.frames > c.o.Queue/share || c.bytes+n > c.o.Bytes/share) {
+	n := len(o.frame)
+	if c.over || c.frames > 0 && (c.frames > c.o.Queue/share || c.bytes+n > c.o.Bytes/share) {
 		return false, c.freed
 	}
 	c.frames++
 	c.bytes += n
+	c.out <- o // which has room for all that enter
 	return true, nil
 }
 
@@ -113,17 +117,34 @@ func (c *Conn) leave(n int) {
 // Send puts a frame into the queue and says whether it will be tried: not after the socket ended. A queue that is full
 // ends the socket with ErrSlow. frame must not be changed afterwards.
 func (c *Conn) Send(frame []byte) bool {
-	select {
-	case <-c.closed.Done():
+	return c.enqueue(outgoing{frame: frame})
+}
+
+// enqueue ends the socket where there is no room.
+func (c *Conn) enqueue(o outgoing) bool {
+	if c.closed.Err() != nil {
 		return false
-	default:
 	}
-	if ok, _ := c.enter(len(frame), 1); !ok {
+	ok, _ := c.enter(o, 1)
+	if !ok {
 		c.end(ErrSlow)
-		return false
 	}
-	c.out <- outgoing{frame: frame} // which has room for all that entered
-	return true
+	return ok
+}
+
+// Hand is Send for what must not get lost: went is called once, with whether the frame was handed to the network, from
+// wherever that is known first. It must not wait.
+func (c *Conn) Hand(frame []byte, went func(wrote bool)) {
+	if !c.enqueue(outgoing{frame: frame, went: went}) {
+		went(false)
+	}
+}
+
+// Behind says whether more than half of what the queue holds waits: who can ask again later should.
+func (c *Conn) Behind() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.frames > c.o.Queue/2 || c.bytes > c.o.Bytes/2
 }
 
 // patient is the part of a queue that is for those who can wait, as a divisor: the rest is for those who cannot.
@@ -137,9 +158,8 @@ func (c *Conn) Deliver(ctx context.Context, frame []byte, begins, wrote func()) 
 		if c.closed.Err() != nil {
 			return false
 		}
-		ok, freed := c.enter(len(frame), patient)
+		ok, freed := c.enter(outgoing{frame: frame, begins: begins, wrote: wrote}, patient)
 		if ok {
-			c.out <- outgoing{frame, begins, wrote}
 			return true
 		}
 		select {
@@ -173,6 +193,7 @@ func (c *Conn) Run(ctx context.Context, handle func(ctx context.Context, frame [
 		defer close(wrote)
 		c.write()
 		c.finish() // which ends the reading, too
+		c.abandon()
 	}()
 	err := c.read(ctx, handle)
 	if err != nil {
@@ -250,6 +271,23 @@ func (c *Conn) finish() {
 	}
 }
 
+// abandon says of everything that is left that it was not written.
+func (c *Conn) abandon() {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	for {
+		select {
+		case o := <-c.out:
+			if o.went != nil {
+				o.went(false)
+			}
+		default:
+			return
+		}
+	}
+}
+
 func (c *Conn) send(ctx context.Context, o outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.WriteTime)
 	defer cancel()
@@ -260,6 +298,9 @@ func (c *Conn) send(ctx context.Context, o outgoing) error {
 	c.leave(len(o.frame))
 	if err == nil && o.wrote != nil {
 		o.wrote()
+	}
+	if o.went != nil {
+		o.went(err == nil)
 	}
 	return err
 }

@@ -17,7 +17,15 @@ const defs = Object.fromEntries(Object.entries(schema.$defs).filter(([name, d]) 
 const check = (name) => ajv.getSchema(`${schema.$id}#/$defs/${name}`);
 const events = new Set(schema.$defs.EventType.enum);
 const wrong = [];
-const called = new Set();
+/** Methods that were answered with a result, which was held against the schema. */
+const answered = new Set();
+/** Calls of the published classes. What they have besides the protocol's methods is no call of ours. */
+const used = new Set();
+const besides = new Set(['constructor', 'createTask', 'assignTask', 'updateTask', 'listTasks', 'createACPStream', 'getACPStream', 'onReconnection', 'onStateChange', 'offMessage', 'offNotification', 'sendNotification']);
+const calls = (C) => Object.entries(Object.getOwnPropertyDescriptors(C.prototype)).filter(([name, d]) => typeof d.value === 'function' && !besides.has(name));
+for (const C of [AgentConnection, ClientConnection]) {
+  for (const [name, d] of calls(C)) C.prototype[name] = function (...args) { used.add(`${C.name}.${name}`); return d.value.apply(this, args); };
+}
 
 /** What these clients want besides the schema: the time of a message, and what they put into its meta. */
 function plain(v) {
@@ -37,7 +45,7 @@ class Checked extends WebSocket {
     const send = this.send.bind(this);
     this.send = (text, ...rest) => {
       const frame = JSON.parse(text);
-      if (frame.id !== undefined) { asked.set(frame.id, frame.method); called.add(frame.method); }
+      if (frame.id !== undefined) asked.set(frame.id, frame.method);
       return send(text, ...rest);
     };
     this.on('message', (data) => {
@@ -48,7 +56,7 @@ class Checked extends WebSocket {
       else if (frame.id !== undefined && frame.id !== null) {
         hold('MAPResponse', frame);
         const def = defs[asked.get(frame.id)];
-        if (frame.result && def && frame.result.success !== false) hold(def, frame.result);
+        if (frame.result && def && frame.result.success !== false) { hold(def, frame.result); answered.add(asked.get(frame.id)); }
       }
     });
   }
@@ -78,6 +86,7 @@ test('agents come, say how they are, and go', async () => {
   assert.equal(kid.agent.parent, 'Worker');
   await a.createScope({ scopeId: 'room', name: 'Room' });
   await a.joinScope('room'); await a.leaveScope('room');
+  assert.equal((await a.callExtension('map/scopes/delete', { scopeId: 'room' })).deleted, true);
   await a.done({ exitCode: 0, exitReason: 'finished' });
   await a.disconnect();
 });
@@ -159,6 +168,7 @@ test('credentials are granted by the person, and the grant outlives the hub', as
   await hub.call('PATCH', '/v1/settings', { 'map.credentials': ['npm:publish=NPM'] });
   const a = await agent('publisher');
   assert.deepEqual((await a.callExtension('cred/list', {})).scopes, ['npm:publish']);
+  assert.deepEqual((await a.callExtension('cred/status', {})).providers, ['deskbell']);
   const wish = { scope: 'npm:publish', resource: 'acme' };
   const cut = assert.rejects(a.callExtension('cred/get', wish));
   const it = await item('publisher asks for a credential: npm:publish');
@@ -225,8 +235,84 @@ test('every method of the protocol is answered', async () => {
   for (const method of [...Object.keys(defs).filter((m) => !last.includes(m)), ...last.slice(0, 2)]) {
     await ask(method, params[method] ?? (method.startsWith('mail/') ? { conversationId: c } : {}));
   }
-  const missing = Object.keys(defs).filter((m) => !called.has(m));
-  assert.deepEqual(missing.filter((m) => m !== 'map/disconnect'), []);
+});
+
+test('who proves itself connects in steps, and takes its session up again', async () => {
+  const { token } = await hub.call('POST', '/v1/agents', { agent_id: 'stepper' });
+  await hub.call('PATCH', '/v1/settings', { 'map.require_credential': true });
+  const open = async () => { const ws = new Checked(url); await new Promise((r) => { ws.onopen = r; }); return websocketStream(ws); };
+  const a = new AgentConnection(await open(), { name: 'stepper' });
+  const hello = await a.connectOnly({ agentId: 'stepper-1' });
+  assert.equal(hello.authRequired.required, true);
+  assert.equal((await a.authenticate({ method: 'bearer', token: 'wrong' })).success, false);
+  assert.equal((await a.authenticate({ method: 'bearer', token })).success, true);
+  assert.equal((await a.register()).id, 'stepper-1');
+  assert.equal((await a.refreshAuth({ method: 'bearer', token })).success, true);
+  assert.ok((await a.callExtension('map/auth/refresh', { refreshToken: token })).expiresAt > Date.now());
+  const sub = await a.subscribe({ eventTypes: ['message_delivered'] });
+  await a.sendToAgent('stepper-1', 'to myself');
+  for await (const e of sub) { assert.equal(e.type, 'message_delivered'); break; }
+  await a.unsubscribe(sub.id);
+  await hub.call('PATCH', '/v1/settings', { 'map.require_credential': false });
+
+  const first = new ClientConnection(await open(), { name: 'stepper-ui' });
+  const one = await first.connect({ auth: { method: 'bearer', token } });
+  assert.equal((await first.authenticate({ method: 'bearer', credential: token })).success, true);
+  assert.equal((await first.refreshAuth({ method: 'bearer', credential: token })).success, true);
+  assert.ok((await first.listSessions()).sessions.length >= 2);
+  await first.sendToAgent('stepper-1', 'hello');
+  const second = new ClientConnection(await open(), { name: 'stepper-ui' });
+  const two = await second.connect({ auth: { method: 'bearer', token }, resumeToken: first.getResumeToken() });
+  assert.equal(two.sessionId, one.sessionId);
+  assert.equal(two.reconnected, true);
+  assert.equal((await second.loadSession(two.sessionId)).restored, true);
+  const events = [];
+  for await (const e of second.replayAll({ limit: 20, filter: { eventTypes: ['agent_registered'] } })) events.push(e);
+  assert.ok(events.some((e) => e.event.data.agentId === 'stepper-1'));
+  const made = await second.createConversation({ subject: 'By a client' });
+  await second.recordTurn({ conversationId: made.conversation.id, contentType: 'text', content: { text: 'first' } });
+  const id = made.conversation.id;
+  await second.inviteToConversation({ conversationId: id, participant: { id: 'stepper-1' } });
+  const heard = new Promise((r) => a.onNotification('mail/turn.received', r));
+  await second.recordTurn({ conversationId: id, contentType: 'text', content: { text: 'second' } });
+  assert.equal((await heard).turn.content.text, 'second');
+  assert.deepEqual((await second.callExtension('mail/presence', { conversationId: id })).participants.map((x) => x.presence), ['online', 'online']);
+  await assert.rejects(second.reconnect(), refusal(-32600)); // it is connected: their own way back needs a new connection
+  assert.equal((await a.joinConversation({ conversationId: id }).catch((e) => e)).code, 10004);
+  assert.equal((await second.listTurns({ conversationId: id })).turns.length, 2);
+  const thread = await second.createThread({ conversationId: id, rootTurnId: (await a.replayConversation({ conversationId: id })).turns[0].id });
+  assert.equal((await second.listThreads({ conversationId: id })).threads[0].id, thread.thread.id);
+  assert.ok((await second.getConversationSummary({ conversationId: id })).summary.includes('first'));
+  await second.sendWithMail({ agent: 'stepper-1' }, { text: 'recorded' }, id);
+  assert.equal((await second.getConversation(id, { stats: true })).stats.totalTurns, 3);
+  assert.ok((await second.listConversations()).conversations.length >= 1);
+  await a.leaveConversation(id);
+  await second.closeConversation(id);
+  assert.equal((await second.closeSession()).closed, true);
+  await a.disconnect();
+  await hub.call('DELETE', '/v1/agents/stepper');
+  await assert.rejects(client('stepper-ui', { auth: { method: 'bearer', token } }), refusal(1006));
+});
+
+test('several agents and a client at once: nothing is lost, and everything is told in order', async () => {
+  const ui = await client('watcher');
+  const names = ['p', 'q', 'r', 's'].map((n) => `crowd-${n}`);
+  const got = new Map(names.map((n) => [n, []]));
+  const sub = await ui.subscribe({ eventTypes: ['message_sent'], scopes: ['crowd'] });
+  const told = [];
+  sub.on('event', (e) => told.push(e));
+  const crowd = await Promise.all(names.map((n) => agent(n, { scopes: ['crowd'] })));
+  crowd.forEach((a) => a.onMessage((m) => { got.get(a.agentId).push(m); }));
+  await Promise.all(crowd.map(async (a, i) => { for (let n = 0; n < 25; n++) await a.sendToScope('crowd', { by: i, n }, { delivery: n % 2 ? 'acknowledged' : 'fire-and-forget' }); }));
+  await until('all of it', () => [...got.values()].every((list) => list.length === 75) && told.length === 100);
+  for (const list of got.values()) {
+    for (let i = 0; i < 4; i++) {
+      const mine = list.filter((m) => m.payload.by === i).map((m) => m.payload.n);
+      assert.deepEqual(mine, mine.toSorted((x, y) => x - y), 'one sender is heard in its order');
+    }
+  }
+  await Promise.all(crowd.map((a) => a.disconnect()));
+  await ui.disconnect();
 });
 
 test('a lost connection comes back to its agent', async () => {
@@ -242,6 +328,12 @@ test('a lost connection comes back to its agent', async () => {
   assert.equal(m.payload.text, 'now');
   assert.equal(m.meta.correlationId, 'w');
   await again.disconnect();
+});
+
+test('every method gave a result, and every call was made', () => {
+  assert.deepEqual(Object.keys(defs).filter((m) => !answered.has(m)), []);
+  const all = [AgentConnection, ClientConnection].flatMap((C) => calls(C).map(([name]) => `${C.name}.${name}`));
+  assert.deepEqual(all.filter((name) => !used.has(name)), []);
 });
 
 test('frames fit the schema', () => assert.deepEqual(wrong, []));

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -107,9 +108,19 @@ func (b *Binding) info() map[string]string {
 	return map[string]string{"name": "deskbell", "version": b.Version}
 }
 
-// enter makes the connection a participant.
+// enter makes the connection a participant, for as long as the credential holds that it proved itself with.
 func (c *conn) enter(ctx context.Context, who mapnet.Principal, p mapnet.Connect, answer func(map[string]any) []byte) error {
-	return c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
+	held, free := ctx, func() {}
+	id, credentialed := strings.CutPrefix(who.ID, "agent:")
+	if credentialed {
+		var err error
+		if held, free, err = c.b.Fleet.WhileEnrolled(ctx, id); errors.Is(err, fleet.ErrUnknownToken) {
+			return &mapnet.Error{Code: mapnet.CodeBadCredential, Message: "Invalid credentials"}
+		} else if err != nil {
+			return err
+		}
+	}
+	err := c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
 		s, out, err := tx.Connect(c, who, p)
 		if err != nil {
 			return err
@@ -120,6 +131,18 @@ func (c *conn) enter(ctx context.Context, who mapnet.Principal, p mapnet.Connect
 		tx.Send(c, answer(out))
 		return nil
 	})
+	if err != nil || !credentialed {
+		free()
+		return err
+	}
+	c.work.Go(func() {
+		defer free()
+		<-held.Done()
+		if errors.Is(context.Cause(held), fleet.ErrUnknownToken) {
+			c.b.Revoked(id)
+		}
+	})
+	return nil
 }
 
 // authenticate answers map/authenticate: that a credential is wrong is a result.

@@ -121,13 +121,16 @@ func orBackground(ctx context.Context) context.Context {
 	return ctx
 }
 
-// deliver hands an agent one entry in the protocol's words, and acknowledges what its connection took.
+// deliver hands an agent one entry in the protocol's words, and acknowledges what was written to its connection.
 func (b *Binding) deliver(ctx context.Context, agent string, e mailbox.Entry) {
+	went := make(chan bool, 1)
 	took := false
-	err := b.do(ctx, func(tx *mapnet.Tx) {
-		tx.Directive(agent, e.Key, payload(e), priority(e), func(ok bool) { took = ok })
-	})
-	if err != nil || !took {
+	if b.do(ctx, func(tx *mapnet.Tx) {
+		tx.Directive(agent, e.Key, payload(e), priority(e), func(wrote bool) { went <- wrote })
+	}) == nil {
+		took = <-went // a connection says so in the time of one write, at most
+	}
+	if !took {
 		b.mu.Lock()
 		b.missed[agent] = append(b.missed[agent], e)
 		b.mu.Unlock()

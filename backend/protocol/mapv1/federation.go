@@ -160,7 +160,7 @@ func (c *conn) route(ctx context.Context, q call) error {
 	}
 	if here {
 		return c.tx(ctx, q, "messaging.canSend", func(tx *mapnet.Tx, s *mapnet.Session) (map[string]any, error) {
-			out, err := tx.SendMessage(s, mapnet.Send{To: p.Message.To, Payload: p.Message.Payload, Meta: p.Message.Meta})
+			out, _, err := tx.SendMessage(s, mapnet.Send{To: p.Message.To, Payload: p.Message.Payload, Meta: p.Message.Meta})
 			if err == nil {
 				out = map[string]any{"routed": true, "messageId": out["messageId"]}
 			}
@@ -310,11 +310,19 @@ func (c *conn) send(ctx context.Context, q call) error {
 	}
 	var to mapnet.Remote
 	away := false
-	err = c.tx(ctx, q, "messaging.canSend", func(tx *mapnet.Tx, s *mapnet.Session) (map[string]any, error) {
-		if to, away = tx.Elsewhere(s, p.To); away {
-			return nil, errElsewhere
+	s := c.session
+	err = c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
+		if err := entitled(tx, s, "messaging.canSend"); err != nil {
+			return err
 		}
-		return tx.SendMessage(s, p)
+		if to, away = tx.Elsewhere(s, p.To); away {
+			return nil
+		}
+		out, receipt, err := tx.SendMessage(s, p)
+		if err == nil {
+			receipt.Then(tx, func(tx *mapnet.Tx) { tx.Send(c, result(q.id, out)) })
+		}
+		return err
 	})
 	if !away {
 		return err
@@ -328,19 +336,25 @@ func (c *conn) send(ctx context.Context, q call) error {
 	})
 }
 
-var errElsewhere = errors.New("the recipient is in another hub's network")
-
-// forward brings the person's answers to other hubs, again and again until they took them or the answers' time is over.
+// forward brings the person's answers to other hubs, again and again until they took them or the answers' time is over. One
+// that is refused does not hold up the others, and is tried again less and less often.
 func (b *Binding) forward(ctx context.Context) {
 	again := time.NewTicker(5 * time.Second)
 	defer again.Stop()
+	refused := map[string]refusal{} // by message
 	for {
 		var waiting []mapnet.Outbound
 		_ = b.do(ctx, func(tx *mapnet.Tx) { waiting = tx.Outbound() }) // it is looked at again
 		down := map[string]bool{}
+		still := map[string]refusal{}
 		for _, o := range waiting {
+			id := o.Message.ID
+			was, before := refused[id]
+			if before {
+				still[id] = was
+			}
 			next, ok := b.peerOf(o.To.System)
-			if !ok || down[next.URL] {
+			if !ok || down[next.URL] || before && b.Now().Before(was.until) {
 				continue
 			}
 			_, err := b.pass(ctx, next, o.Message, federation{Source: b.System(), Origin: o.Message.Timestamp})
@@ -348,11 +362,18 @@ func (b *Binding) forward(ctx context.Context) {
 				_ = b.do(ctx, func(tx *mapnet.Tx) { tx.Brought(o) }) // else it comes twice
 				continue
 			}
-			down[next.URL] = true
+			if e := (*mapnet.Error)(nil); errors.As(err, &e) && (e.Code == mapnet.CodeFederationOff || e.Code == mapnet.CodeFederationAuth) {
+				down[next.URL] = true // none of them would get there
+			} else {
+				was.wait = min(max(2*was.wait, 30*time.Second), time.Hour)
+				was.until = b.Now().Add(was.wait)
+				still[id] = was
+			}
 			if ctx.Err() == nil {
 				b.Log.Warn("an answer could not be brought to another hub", "protocol", Name, "system", o.To.System, "err", err)
 			}
 		}
+		refused = still
 		select {
 		case <-ctx.Done():
 			return
@@ -360,6 +381,12 @@ func (b *Binding) forward(ctx context.Context) {
 		case <-again.C:
 		}
 	}
+}
+
+// refusal is when an answer that another hub refused is tried again.
+type refusal struct {
+	wait  time.Duration
+	until time.Time
 }
 
 // leave tells that another hub's connection went.

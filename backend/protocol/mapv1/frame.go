@@ -150,7 +150,10 @@ func (c *conn) one(ctx context.Context, raw []byte) {
 	}
 	if err == nil {
 		if q.id == nil {
-			return // acknowledgements and other notifications ask for nothing
+			if q.method == "map/subscribe.ack" {
+				c.acknowledged(ctx, q)
+			}
+			return // no other notification asks for anything
 		}
 		err = c.answer(ctx, q)
 	}

@@ -131,13 +131,16 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		b.Log.Debug("no websocket", "protocol", Name, "err", err)
 		return nil // the answer is written already
 	}
-	c := &conn{b: b, number: b.serial.Add(1), ws: ws, offered: offered(r), waits: make(chan struct{}, maxAside)}
+	c := &conn{b: b, number: b.serial.Add(1), ws: ws, offered: offered(r), waits: make(chan struct{}, maxAside), late: make(chan string, maxLate)}
 	c.clock = time.AfterFunc(helloTime, func() { ws.Close(1008, "say map/connect first") })
 	defer c.clock.Stop()
 	defer c.gone()
 	defer c.leave()
 	defer c.work.Wait()
-	return ws.Run(r.Context(), c.handle)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	c.work.Go(func() { c.follow(ctx) })
+	return ws.Run(ctx, c.handle)
 }
 
 // offered is the credential that a connection came with, besides what it will say in its frames.
@@ -168,10 +171,14 @@ type conn struct {
 	over     bool           // it said goodbye
 	work     sync.WaitGroup // what is answered aside
 	waits    chan struct{}  // a place for each of it
+	late     chan string    // subscriptions that are behind
 }
 
 // Send and Close are what the network uses of it.
 func (c *conn) Send(frame []byte) bool { return c.ws.Send(frame) }
+
+// Hand implements mapnet.Peer.
+func (c *conn) Hand(frame []byte, went func(wrote bool)) { c.ws.Hand(frame, went) }
 
 // Close implements mapnet.Peer.
 func (c *conn) Close(code int, reason string) { c.ws.Close(code, reason) }
@@ -193,6 +200,12 @@ func (b *Binding) Stop(id string) {
 	if err != nil {
 		b.Log.Error("an agent could not be stopped", "protocol", Name, "err", err)
 	}
+}
+
+// Revoked ends what an agent that the operator revoked has here: its own connection and grants, and those of everybody who
+// proved themselves with its credential. id is the agent's in the fleet.
+func (b *Binding) Revoked(id string) {
+	_ = b.do(context.Background(), func(tx *mapnet.Tx) { tx.Revoked(id) }) // which says itself what went wrong
 }
 
 // PeerID is the id in the fleet of an agent of the network.

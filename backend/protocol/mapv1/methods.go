@@ -51,7 +51,6 @@ type (
 func methods() map[string]method {
 	const (
 		query   = "observation.canQuery"
-		observe = "observation.canObserve"
 		stop    = "lifecycle.canStop"
 		history = "mail.canViewHistory"
 	)
@@ -99,13 +98,13 @@ func methods() map[string]method {
 
 		"map/send":      {own: (*conn).send},
 		"map/inject":    with("lifecycle.canSteer", (*mapnet.Tx).Inject),
-		"map/subscribe": with(observe, (*mapnet.Tx).Subscribe),
+		"map/subscribe": {own: (*conn).subscribe},
 		"map/unsubscribe": with(observe, func(t *mapnet.Tx, s *mapnet.Session, p struct {
 			ID string `json:"subscriptionId"`
 		}) (map[string]any, error) {
 			return t.Unsubscribe(s, p.ID), nil
 		}),
-		"map/replay": with(observe, (*mapnet.Tx).Replay),
+		"map/replay": {own: (*conn).replay},
 
 		"map/scopes/list": with(query, func(t *mapnet.Tx, s *mapnet.Session, p scopeID) (map[string]any, error) {
 			return t.ListScopes(s, p.Parent), nil

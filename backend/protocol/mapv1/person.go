@@ -106,7 +106,7 @@ func itemOf(p mapnet.Pending) inbox.Item {
 		it.Kind, it.State = inbox.Question, inbox.Open
 		it.Content.Request = request(p.Content())
 		if p.Wish != nil {
-			it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: grantOptions}
+			it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: grantOptions, ForbidIgnore: true} // "No" says what it means to the agent; declining would not
 		}
 		if p.ExpiresAt != 0 {
 			it.ExpiresAt = time.UnixMilli(p.ExpiresAt).UTC()

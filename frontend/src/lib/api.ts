@@ -191,6 +191,7 @@ export const api = {
   conversation: (id: string) => call<Conversation>('GET', talk(id)),
   beginTalk: (body: { subject: string; with: string[]; text?: string }) => call<Conversation>('POST', '/api/conversations', body),
   say: (id: string, body: Saying) => call<Conversation>('POST', `${talk(id)}/turns`, body),
+  readTalk: (id: string, turn: string) => call<undefined>('POST', `${talk(id)}/read`, { turn }),
   actOn: (id: string, act: string) => call<Conversation>('POST', `${talk(id)}/act`, { act }),
   grants: () => call<{ grants: Grant[] }>('GET', '/api/grants'),
   revokeGrant: (id: string) => call<undefined>('DELETE', `/api/grants/${encodeURIComponent(id)}`),

@@ -6,17 +6,8 @@ import { plain } from './format';
 import type { Conversation, Grant, Network, Thread } from './talktypes';
 
 const PAUSE_MS = 250;
-const SEEN = 'deskbell.conversations.seen';
 
 const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
-
-function seenBefore(): Record<string, number> {
-  try {
-    return JSON.parse(localStorage.getItem(SEEN) ?? '{}') as Record<string, number>;
-  } catch {
-    return {};
-  }
-}
 
 class Talk {
   list = $state.raw<Conversation[]>([]);
@@ -24,9 +15,6 @@ class Talk {
   grants = $state.raw<Grant[]>([]);
   loaded = $state(false);
   problem = $state('');
-  /** Until when each conversation was read, in this browser. */
-  seen = $state.raw<Record<string, number>>(seenBefore());
-
   /** The form of a new conversation is open. What is written in it stays when it is closed. */
   beginning = $state(false);
   plan = $state<{ subject: string; text: string; chosen: string[] }>({ subject: '', text: '', chosen: [] });
@@ -69,18 +57,6 @@ class Talk {
       desk.noticed(e);
     }
   }
-
-  unread(c: Conversation): boolean {
-    const last = c.turns.at(-1);
-    return last !== undefined && !last.mine && last.at > (this.seen[c.id] ?? 0);
-  }
-
-  read(c: Conversation): void {
-    const at = c.turns.at(-1)?.at ?? 0;
-    if (at <= (this.seen[c.id] ?? 0)) return;
-    this.seen = { ...this.seen, [c.id]: at };
-    localStorage.setItem(SEEN, JSON.stringify(this.seen));
-  }
 }
 
 export const talk = new Talk();
@@ -104,7 +80,16 @@ export class Open {
     $effect(() => {
       void desk.mapRev;
       void this.load();
+      const back = () => this.read(); // what came while nobody looked
+      document.addEventListener('visibilitychange', back);
+      return () => document.removeEventListener('visibilitychange', back);
     });
+  }
+
+  /** What is shown to somebody who looks is read. */
+  private read(): void {
+    const last = this.it?.turns.at(-1);
+    if (last && this.it?.unread && document.visibilityState === 'visible') void api.readTalk(this.id, last.id).catch((e: unknown) => desk.noticed(e));
   }
 
   /** Waits for an answer of the hub's and shows it; true: it was done. */
@@ -112,7 +97,7 @@ export class Open {
     try {
       this.it = await answer;
       this.problem = '';
-      talk.read(this.it);
+      this.read();
       return true;
     } catch (e) {
       this.problem = e instanceof Refused && e.status === 404 ? 'There is no such conversation any more.' : words(e);

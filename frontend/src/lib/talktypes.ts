@@ -5,7 +5,7 @@ export interface Member { id: string; name: Text; role: string; present: boolean
 /** `for` is set where not everybody in the conversation may read it. */
 export interface Turn { id: string; from: Text; from_id: string; mine: boolean; at: number; html: string; thread?: string; in_reply_to?: string; for?: string }
 export interface Thread { id: string; subject: Text; turns: number; root: string }
-export interface Conversation { id: string; subject: Text; open: boolean; inside: boolean; changed: number; members: Member[]; threads: Thread[]; turns: Turn[] }
+export interface Conversation { id: string; subject: Text; open: boolean; inside: boolean; /** Something was said that the person has not read. */ unread: boolean; changed: number; members: Member[]; threads: Thread[]; turns: Turn[] }
 
 /** A credential that an agent may fetch, until it ends. */
 export interface Grant { id: string; agent_id: string; agent: Text; scope: string; resource: Text; secret: string; once: boolean; by: string; at: number; expires_at: number; uses: number; item: string }

@@ -155,7 +155,7 @@ export interface Directive {
   state: MailboxState; prior?: 'queued' | 'delivered'; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 
-export interface Counts { needs: number; waiting: number; notices: number; done: number; /** Items in Done whose answer could not be delivered. */ failed: number; unread_notices: number; agents_attention: number; /** Open calls that wait for the person. */ guardian?: number; /** Guarded sessions whose record was found changed. */ broken?: number }
+export interface Counts { needs: number; waiting: number; notices: number; done: number; /** Items in Done whose answer could not be delivered. */ failed: number; unread_notices: number; agents_attention: number; /** Open calls that wait for the person. */ guardian?: number; /** Guarded sessions whose record was found changed. */ broken?: number; /** Conversations with something new. */ conversations?: number }
 
 export interface DeskState {
   rev: number; counts: Counts; operator: string;

@@ -28,6 +28,7 @@ test('a conversation is read, answered and ended, and a private word stays priva
   const b = await agent(p, 'tester', { parent: 'planner' });
   const { conversation } = await a.ask('mail/create', { subject: 'Release <b>plan</b>', initialParticipants: [{ id: 'tester' }], initialTurn: { contentType: 'text', content: { text: 'Ready <script>alert(1)</script> **now**' } } });
   await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'between us agents' }, visibility: { type: 'participants', ids: ['tester'] } });
+  await page.says('nav', /Conversations\s*1/);
   await page.keys('g', 'v');
   await page.says('main', /1 with something new/);
   await page.says('main [data-stop]', /Release <b>plan<\/b>/);
@@ -35,6 +36,7 @@ test('a conversation is read, answered and ended, and a private word stays priva
   await page.says('main', /Ready/);
   assert.equal(await p.locator('main .turns li').count(), 1, 'what is not for the person is not shown');
   assert.equal(await p.locator('main .turns strong').innerText(), 'now');
+  await until('nothing is new in the navigation', () => p.locator('nav button[aria-label="Conversations"]').count(), (n) => n === 1);
   await p.fill('main textarea', 'Go ahead');
   await p.locator('main textarea').press('Control+Enter');
   await until('both hear of it', async () => [await a.got(), await b.got()].every((got) => got.some((f) => f.method === 'map/message' && f.params.message.from === 'human' && f.params.message.payload.text === 'Go ahead')), (ok) => ok);

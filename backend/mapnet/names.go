@@ -1,0 +1,76 @@
+package mapnet
+
+import "time"
+
+// name is an id of an agent or a participant that belongs to somebody who proved themselves. Conversations, scopes and
+// answers know who is meant by ids alone: nobody else takes one up while any of them may still mean the one before.
+type name struct {
+	ID        string `json:"id"`
+	Principal string `json:"principal"`
+	At        int64  `json:"at"` // when it was last in use
+}
+
+// reserved says whether an id is somebody else's.
+func (t *Tx) reserved(id string, who Principal) bool {
+	n := t.st.names[id]
+	return n != nil && n.Principal != who.ID
+}
+
+// reserve keeps an id for who proved themselves.
+func (t *Tx) reserve(id string, who Principal) {
+	if who.Proved {
+		t.keepName(&name{ID: id, Principal: who.ID, At: t.now})
+	}
+}
+
+func (t *Tx) keepName(n *name) {
+	t.st.names[n.ID] = n
+	t.put(kindName, n.ID, n)
+}
+
+// dueNames forgets, now and then, the ids that nothing means any more.
+func (t *Tx) dueNames() {
+	if t.now < t.st.namesDue || len(t.st.names) == 0 {
+		return
+	}
+	t.st.namesDue = t.now + time.Hour.Milliseconds()
+	meant := t.meant()
+	for id, n := range t.st.names {
+		switch {
+		case meant[id]:
+			t.keepName(&name{ID: id, Principal: n.Principal, At: t.now})
+		case t.now-n.At > t.n.Retention().Milliseconds():
+			delete(t.st.names, id)
+			t.drop(kindName, id)
+		}
+	}
+}
+
+// meant are the ids that somebody is here by, or that something that is kept means.
+func (t *Tx) meant() map[string]bool {
+	meant := map[string]bool{}
+	for id := range t.st.agents {
+		meant[id] = true
+	}
+	for id := range t.st.participants {
+		meant[id] = true
+	}
+	for id := range t.st.queue {
+		meant[id] = true
+	}
+	for _, s := range t.st.scopes {
+		meant[s.Creator] = true
+	}
+	for _, c := range t.st.convs {
+		for _, m := range c.Members {
+			meant[m.ID] = true
+		}
+	}
+	for _, a := range t.st.asked {
+		meant[a.Pending.From] = true
+	}
+	for _, x := range t.st.pending {
+		meant[x.From] = true
+	}
+	return meant
+}
