@@ -31,7 +31,7 @@ import (
 //
 // Every answer and every delivery is checked against the schema besides.
 func TestACPDialogues(t *testing.T) {
-	set, err := acpSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func FuzzACP(f *testing.F) {
 			case field(raw, "method") == "" && field(raw, "id") == "" && (code == "-32700" || code == "-32600"):
 			case code == "-32601":
 			default:
-				set, err := acpSchemas()
+				set, err := loadSchemas()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -6,23 +6,18 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
 
 	"deskbell/backend/gate"
-	"deskbell/schemas"
 )
-
-// acpSchemas are compiled once for all tests.
-var acpSchemas = sync.OnceValues(schemas.Load)
 
 // wantACP checks what came from the hub against the schema. Only an answer to what named no method may fall outside it.
 func wantACP(t testing.TB, raw []byte) {
 	t.Helper()
-	set, err := acpSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}

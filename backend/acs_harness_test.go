@@ -13,13 +13,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"deskbell/schemas"
 )
 
 // acsAgent is the host of an agent, as far as ACS sees it. It signs, hashes and checks with code of its own, not the
@@ -148,12 +145,10 @@ type acsAnswer struct {
 	} `json:"error"`
 }
 
-var acsSchemas = sync.OnceValues(schemas.Load)
-
 // read checks an answer: its schema, that its signature, if it has one, is right, and what it is bound to.
 func (a *acsAgent) read(raw []byte, to msg) acsAnswer {
 	a.h.t.Helper()
-	set, err := acsSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		a.h.t.Fatal(err)
 	}

@@ -176,7 +176,7 @@ func TestACSNoStartWithDeadCards(t *testing.T) {
 	if err = errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
-	hub, err := open(t.Context(), config.Config{Addr: "127.0.0.1:0", Data: h.dir}, h.log, h.now)
+	hub, err := open(t.Context(), config.Config{Addr: "127.0.0.1:0", Data: h.dir}, h.log, h.now, loadSchemas)
 	if err == nil {
 		hub.Close()
 		t.Fatal("the hub starts")

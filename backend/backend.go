@@ -86,11 +86,11 @@ func (e *RunningError) Error() string {
 
 // Open opens the data folder and puts the hub together. Errors: *RunningError when another hub has the folder.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error) {
-	return open(ctx, cfg, log, time.Now)
+	return open(ctx, cfg, log, time.Now, schemas.Load)
 }
 
-// open is Open with the clock that decides everything.
-func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() time.Time) (*Hub, error) {
+// open is Open with the clock that decides everything, and with what loads the schemas.
+func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() time.Time, load func() (*schemas.Set, error)) (*Hub, error) {
 	s, err := store.Open(ctx, cfg.Data, log)
 	var locked *store.LockedError
 	if errors.As(err, &locked) {
@@ -101,13 +101,13 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() t
 		return nil, err
 	}
 	h := &Hub{cfg: cfg, log: log, now: now, store: s, notifications: notifications{reason: "the desktop window shows them, and it is not open"}}
-	if err := h.assemble(ctx); err != nil {
+	if err := h.assemble(ctx, load); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return h, nil
 }
 
-func (h *Hub) assemble(ctx context.Context) (err error) {
+func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (err error) {
 	if h.secrets, err = secrets.Open(h.cfg.Data); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	if h.signer, err = signingKey(h.cfg.Data); err != nil {
 		return err
 	}
-	set, err := schemas.Load()
+	set, err := load()
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (h *Hub) assemble(ctx context.Context) (err error) {
 	}
 	h.ma2h = ma2h.New(ma2h.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
-		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
+		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, MaxDuration: delivery.MaxDuration(), CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
 	})
 	if h.acs, err = h.newACS(set); err != nil {
 		return err

@@ -4,19 +4,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"deskbell/backend/wire"
-	"deskbell/schemas"
 )
-
-var wireSchemas = sync.OnceValues(schemas.Load)
 
 // fits checks a document of the hub against its schema.
 func fits(t testing.TB, name string, raw []byte) {
 	t.Helper()
-	set, err := wireSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		t.Error(err)
 		return

@@ -49,7 +49,7 @@ func TestADamagedFolderIsRefused(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(h.dir, c.file), []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			hub, err := open(context.Background(), config.Config{Data: h.dir}, slog.New(slog.DiscardHandler), time.Now)
+			hub, err := open(context.Background(), config.Config{Data: h.dir}, slog.New(slog.DiscardHandler), time.Now, loadSchemas)
 			if err == nil {
 				hub.Close()
 				t.Fatal("it opened")

@@ -22,6 +22,7 @@ import (
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
+	"deskbell/schemas"
 )
 
 // house is a real hub in this process, on a folder of its own and a port of the kernel's choosing.
@@ -59,7 +60,10 @@ func (c *clock) move(d time.Duration) { c.set(c.now().Add(d)) }
 // noon is where a test's own clock starts: far enough ahead that no message written with a fixed date has expired.
 var noon = time.Date(2035, 9, 13, 12, 0, 0, 0, time.UTC)
 
-// open opens a house; options change it before it opens.
+// loadSchemas are compiled once for all tests: most of the time a hub takes to start.
+var loadSchemas = sync.OnceValues(schemas.Load)
+
+// openHouse opens a house; options change it before it opens.
 func openHouse(t testing.TB, options ...func(*house)) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), log: slog.New(slog.DiscardHandler), now: time.Now}
@@ -78,7 +82,7 @@ func (h *house) start() {
 	h.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	cfg := config.Config{Addr: "127.0.0.1:0", Data: h.dir, EnvAllow: []string{"MA2H_CALLBACK_SECRET"}, Pi: h.pi}
-	hub, err := open(ctx, cfg, h.log, h.now)
+	hub, err := open(ctx, cfg, h.log, h.now, loadSchemas)
 	if err != nil {
 		cancel()
 		h.t.Fatal(err)

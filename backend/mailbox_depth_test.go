@@ -24,6 +24,28 @@ func TestDepthCap(t *testing.T) {
 	a.send(a.to("notify", "agent:b", ""))
 }
 
+// What an agent has with others takes no room from what it asks the person (MA2H §8.6).
+func TestFleetMailTakesNoRoomFromThePerson(t *testing.T) {
+	h, _ := openBox(t)
+	h.set("rate_limit.inbox_depth", 3)
+	a := h.peer("a")
+	h.peer("b")
+	h.peer("c")
+	for _, to := range []string{"agent:b", "agent:b", "agent:c"} {
+		a.send(a.to("ask", to, ""))
+	}
+	if r := a.call("POST", "/v1/messages", a.to("ask", "agent:c", "")).want(http.StatusTooManyRequests); r.header.Get("Retry-After") == "" {
+		t.Errorf("%s", r.body)
+	}
+	for range 3 {
+		a.submit(a.ask())
+	}
+	a.call("POST", "/v1/messages", a.ask()).want(http.StatusTooManyRequests)
+	h.restart() // counted anew
+	a.call("POST", "/v1/messages", a.ask()).want(http.StatusTooManyRequests)
+	a.call("POST", "/v1/messages", a.to("ask", "agent:b", "")).want(http.StatusTooManyRequests)
+}
+
 // A sender's sessions do not multiply its share of a mailbox.
 func TestDepthCapIsThePrincipals(t *testing.T) {
 	h, _ := openBox(t)

@@ -359,6 +359,8 @@ func TestMailboxCapability(t *testing.T) {
 		"inbound.enabled": "true", "inbound.session_param": "true", "sessions.enabled": "true", "sessions.operator_hard_stop": "true",
 		"inter_agent.enabled": "true", "inter_agent.sender_allowlists": "true", "inter_agent.entry_kinds": `["message","response","receipt"]`,
 		"ack.enabled": "true", "presence.enabled": "true", "inbound.stream_max_hold_seconds": "60", "presence.freshness_seconds": "90",
+		// 3,041 s of waits, a quarter later each, and eight attempts of 15 s.
+		"callback_delivery.max_attempts": "8", "callback_delivery.max_duration_seconds": "3921", "idempotency.min_ttl_seconds": "2592000",
 		"inbound.poll_url": h.hub.URL() + "/v1/inbox", "inbound.ack_url": h.hub.URL() + "/v1/inbox/ack", "inbound.stream_url": h.hub.URL() + "/v1/inbox/stream",
 	} {
 		if got := doc.get(strings.Split(path, ".")...); got != want {

@@ -117,7 +117,7 @@ func (m *model) named(id, what string) {
 }
 
 func (w *world) open(t interface{ Fatal(...any) }) {
-	hub, err := open(context.Background(), config.Config{Addr: "127.0.0.1:0", Data: w.dir}, slog.New(slog.DiscardHandler), w.clock.now)
+	hub, err := open(context.Background(), config.Config{Addr: "127.0.0.1:0", Data: w.dir}, slog.New(slog.DiscardHandler), w.clock.now, loadSchemas)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func (m *model) matched(what string, got []mailbox.Entry, want []*mEntry) {
 // fits holds what the hub hands out against its schema.
 func (m *model) fits(name string, raw []byte) {
 	m.t.Helper()
-	set, err := wireSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (b *between) Do(ctx context.Context, fn func(mailbox.Tx) error) error {
 // transactions the operator's stop falls, no session lives once both have answered (MA2H §16.4.1).
 func TestStopBetweenTheTransactionsOfARegistration(t *testing.T) {
 	ctx := t.Context()
-	hub, err := open(ctx, config.Config{Addr: "127.0.0.1:0", Data: t.TempDir()}, slog.New(slog.DiscardHandler), (&clock{at: noon}).now)
+	hub, err := open(ctx, config.Config{Addr: "127.0.0.1:0", Data: t.TempDir()}, slog.New(slog.DiscardHandler), (&clock{at: noon}).now, loadSchemas)
 	if err != nil {
 		t.Fatal(err)
 	}

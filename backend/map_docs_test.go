@@ -10,7 +10,7 @@ import (
 
 // docs/map.md has a row for every method of the schema, and each names a test that there is.
 func TestMAPDocs(t *testing.T) {
-	set, err := mapSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}

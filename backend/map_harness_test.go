@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
-	"deskbell/schemas"
 )
 
 // mapPeer is a program that speaks MAP. It checks every frame that it gets against the schema.
@@ -50,8 +48,6 @@ type mapFrame struct {
 func (f mapFrame) get(path ...string) string { return walk(f.Result, path) }
 
 func (f mapFrame) said(path ...string) string { return walk(f.Params, path) }
-
-var mapSchemas = sync.OnceValues(schemas.Load)
 
 // dialMAP opens a connection that has not said anything.
 func (h *house) dialMAP(path string) *mapPeer {
@@ -127,7 +123,7 @@ func (p *mapPeer) read() {
 
 // conforms checks a frame against the schema, but for what published clients want besides it.
 func (p *mapPeer) conforms(method string, raw []byte) {
-	set, err := mapSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		p.t.Error(err)
 		return

@@ -17,7 +17,8 @@ import (
 
 // What is sensitive leaves the hub towards its own agent and nowhere else: not in an export, not into the index.
 func TestSensitiveStaysOut(t *testing.T) {
-	h := openHouse(t)
+	now := &clock{at: noon}
+	h := openHouse(t, withClock(now))
 	bot := h.agent("bot")
 	secret := func(schema string, value msg) {
 		id := bot.submit(bot.ask(msg{"mode": "input", "options": []string{}, "schema": json.RawMessage(schema)}))
@@ -32,11 +33,27 @@ func TestSensitiveStaysOut(t *testing.T) {
 		with("context", []msg{{"kind": "text", "text": "huntersix"}})
 	id := bot.submit(m)
 	h.operator().answer(id, msg{"resolution": "answered", "value": "hunterseven", "comment": "huntereight"}).want(http.StatusOK)
+	// Neither does the answer of a deadline, nor what a task says, nor what its agent says of the answer.
+	lapsing := func(m msg) {
+		m["expires_at"] = noon.Add(time.Minute).Format(time.RFC3339)
+		bot.submit(m)
+	}
+	lapsing(bot.ask(msg{"mode": "input", "options": []string{}, "default_on_expire": msg{"pw": "hunternine"},
+		"schema": json.RawMessage(`{"properties":{"pw":{"type":"string","x-ma2h-sensitive":true,"default":"hunterten"}}}`)}))
+	lapsing(bot.ask(msg{"options": []msg{{"value": "huntereleven", "label": "huntertwelve"}}, "default_on_expire": "huntereleven"}).with("sensitive", true))
+	task := bot.envelope("task").with("sensitive", true).with("note", "hunterthirteen").with("action", msg{"instructions": "hunterfourteen",
+		"checklist": []msg{{"text": "hunterfifteen"}}, "verification": "huntersixteen", "allowed_resolvers": []string{h.hub.operator().String()}})
+	id = bot.submit(task)
+	h.operator().answer(id, msg{"resolution": "completed"}).want(http.StatusOK)
+	bot.call("GET", "/v1/messages/"+id, nil).want(http.StatusOK)
+	bot.call("POST", "/v1/messages/"+id+"/ack", msg{"note": "hunterseventeen"}).want(http.StatusOK)
+	now.move(2 * time.Minute)
 	export := string(h.operator().call("GET", "/api/export", nil).want(http.StatusOK).body)
-	if strings.Count(export, "\n") != 5 {
+	if strings.Count(export, "\n") != 8 {
 		t.Errorf("%d lines exported", strings.Count(export, "\n"))
 	}
-	for _, word := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight"} {
+	for _, word := range []string{"one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
+		"fifteen", "sixteen", "seventeen"} {
 		if strings.Contains(export, "hunter"+word) {
 			t.Errorf("%s is in the export", word)
 		}

@@ -201,7 +201,7 @@ func runSchemaVector(t *testing.T, v published) {
 	if part != "" {
 		name = map[string]string{"sessionList": "ma2h/session-list", "sessionEnvelope": "ma2h/session-envelope", "registerRequest": "ma2h/session-register"}[part]
 	}
-	set, err := wireSchemas()
+	set, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}

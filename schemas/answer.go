@@ -121,6 +121,9 @@ func plainCause(err error) error {
 		return broken.Err
 	}
 	for _, f := range explain(failed) {
+		if strings.HasSuffix(f.Message, "format regex") { // it may well be one elsewhere
+			return fmt.Errorf("%s is no pattern this hub can check: look-around, references back and the like are not supported (RE2)", f.Pointer)
+		}
 		return fmt.Errorf("%s %s", f.Pointer, f.Message)
 	}
 	return broken.Err

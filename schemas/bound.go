@@ -110,7 +110,7 @@ func (b *bounder) follow(ref string) (int, error) {
 	}
 	if size, ok := b.sizes[ref]; ok {
 		if size == 0 {
-			return 0, errors.New("a reference leads back to itself")
+			return 0, errors.New("a reference leads back to itself, which this hub does not follow")
 		}
 		return size, nil
 	}

@@ -13,28 +13,37 @@ import (
 type counter struct {
 	mu    sync.Mutex
 	boxes map[string]int // nil: not counted yet
-	open  map[string]int // the room of open items by agent; an agent is there once it was counted
+	open  map[queue]int  // the room of open items; a queue is there once it was counted
 }
 
 // retryWhenFull is what an agent is told whose queue is full: only the person can make room.
 const retryWhenFull = 30 * time.Second
 
-// opened is a change in the room that an agent's open items take.
+// queue is what of an agent waits for one kind of reader. What it has with other agents takes no room from what it asks
+// the person (MA2H §8.6).
+type queue struct {
+	agent     string
+	addressed bool
+}
+
+func queueOf(it *inbox.Item) queue { return queue{it.Agent, it.Content.To != ""} }
+
+// opened is a change in the room that the open items of a queue take.
 type opened struct {
-	agent string
-	by    int
+	of queue
+	by int
 }
 
 const unreadNotices = "unread notices"
 
-func newCounter() *counter { return &counter{open: map[string]int{}} }
+func newCounter() *counter { return &counter{open: map[queue]int{}} }
 
 // moved notes, after the commit, that an item went from one place to another; nil is nowhere.
 func (t *tx) moved(from, to *inbox.Item) {
 	c := t.s.counts
 	for it, by := range map[*inbox.Item]int{from: -1, to: 1} {
 		if it != nil && !it.Terminal() {
-			t.job.opened = append(t.job.opened, opened{it.Agent, by * inbox.Room(len(it.Original))})
+			t.job.opened = append(t.job.opened, opened{queueOf(it), by * inbox.Room(len(it.Original))})
 		}
 	}
 	t.after(func() {
@@ -56,8 +65,8 @@ func (c *counter) add(it *inbox.Item, by int) {
 			c.boxes[unreadNotices] += by
 		}
 	}
-	if n, counted := c.open[it.Agent]; counted && !it.Terminal() {
-		c.open[it.Agent] = n + by*inbox.Room(len(it.Original))
+	if n, counted := c.open[queueOf(it)]; counted && !it.Terminal() {
+		c.open[queueOf(it)] = n + by*inbox.Room(len(it.Original))
 	}
 }
 
@@ -109,30 +118,36 @@ func (t *tx) countBoxes() error {
 	return nil
 }
 
-// admit refuses an agent whose open items take up max already; 0 is no bound.
-func (t *tx) admit(agent string, max int) error {
+// admit refuses an item whose queue takes up max already; 0 is no bound.
+func (t *tx) admit(it *inbox.Item, max int) error {
 	if max <= 0 {
 		return nil
 	}
 	c := t.s.counts
 	c.mu.Lock()
-	n, counted := c.open[agent]
+	q := queueOf(it)
+	n, counted := c.open[q]
 	c.mu.Unlock()
 	if !counted {
-		if err := t.row(`SELECT coalesce(sum(1 + length(original) / ?), 0) FROM items WHERE state = 'open' AND agent = ?`, inbox.RoomBytes, agent).Scan(&n); err != nil {
+		if err := t.row(`SELECT coalesce(sum(1 + length(original) / ?), 0) FROM items WHERE state = 'open' AND agent = ? AND (box = 'fleet') = ?`,
+			inbox.RoomBytes, q.agent, q.addressed).Scan(&n); err != nil {
 			return err
 		}
 		t.after(func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.open[agent] = n
+			c.open[q] = n
 		})
 	}
 	if counted {
-		n += t.opened[agent] // what this group has done and the counter does not know yet
+		n += t.opened[q] // what this group has done and the counter does not know yet
 	}
 	if n >= max {
-		return &inbox.LimitError{What: "too many open messages of this agent", RetryAfter: retryWhenFull}
+		what := "too many open messages of this agent"
+		if q.addressed {
+			what += " to others"
+		}
+		return &inbox.LimitError{What: what, RetryAfter: retryWhenFull}
 	}
 	return nil
 }

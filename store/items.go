@@ -130,9 +130,9 @@ func (s *Store) Insert(ctx context.Context, new inbox.New) (it inbox.Item, diges
 // Insert stores an item, or finds the one that its key made before.
 func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, err error) {
 	it = new.Item
-	if new.Key != "" {
+	if new.Key != nil {
 		var n int64
-		switch err := t.row(`SELECT n, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`, it.Agent, new.Key, it.Protocol).Scan(&n, &digest); {
+		switch err := t.row(`SELECT n, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`, it.Agent, *new.Key, it.Protocol).Scan(&n, &digest); {
 		case err == nil:
 			it, _, err = scanItem(t.row(`SELECT `+itemColumns+` FROM items WHERE n = ?`, n))
 			return it, digest, false, err
@@ -156,7 +156,7 @@ func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, er
 		return it, nil, false, err
 	}
 	if !it.Terminal() {
-		if err := t.admit(it.Agent, new.MaxOpen); err != nil {
+		if err := t.admit(&it, new.MaxOpen); err != nil {
 			return it, nil, false, err
 		}
 	}
@@ -166,7 +166,7 @@ func (t *tx) Insert(new inbox.New) (it inbox.Item, digest []byte, fresh bool, er
 		VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,'',?,0,0,0,0)`,
 		it.ID, it.Rev, it.Protocol, string(it.Kind), string(it.State), it.Box(), it.Agent, it.Title, int(it.Priority), it.ForOperator,
 		ms(it.ReceivedAt), ms(it.ExpiresAt), endedAt(it), ms(it.ChangedAt), t.due(dueAt(it)),
-		sql.NullString{String: new.Key, Valid: new.Key != ""}, new.Digest, content, large, it.Original, mailbox)
+		new.Key, new.Digest, content, large, it.Original, mailbox)
 	if err != nil {
 		return it, nil, false, err
 	}

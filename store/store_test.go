@@ -46,7 +46,7 @@ func newItem(n int) inbox.New {
 			Original: []byte(`{"title":"q"}`),
 			Content:  inbox.Content{Body: "please decide", Request: &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: "a", Label: "A"}}}},
 		},
-		Key: fmt.Sprintf("key-%d", n), Digest: []byte{1},
+		Key: new(fmt.Sprintf("key-%d", n)), Digest: []byte{1},
 		Entry: inbox.Entry{At: noon, Actor: "agent:bot", Action: "submitted"},
 	}
 }
@@ -145,7 +145,7 @@ func TestOneKeyMakesOneItem(t *testing.T) {
 	for i := range ids {
 		wg.Go(func() {
 			n := newItem(i)
-			n.Key = "the same"
+			n.Key = new("the same")
 			it, digest, fresh, err := s.Insert(context.Background(), n)
 			if err != nil {
 				t.Error(err)

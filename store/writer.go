@@ -39,8 +39,8 @@ type tx struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	job   *job
-	// opened is what the jobs of the current group so far add to their agents' numbers of open items.
-	opened map[string]int
+	// opened is what the jobs of the current group so far add to their queues.
+	opened map[queue]int
 	// dueMoved says that the current group changed when something falls due.
 	dueMoved bool
 }
@@ -130,7 +130,7 @@ func (s *Store) runWriter(t *tx) {
 
 // commit runs a group of jobs in one transaction and tells each of them its own result.
 func (s *Store) commit(t *tx, group []*job) {
-	t.opened, t.dueMoved = map[string]int{}, false
+	t.opened, t.dueMoved = map[queue]int{}, false
 	err := s.inPlace()
 	if err == nil {
 		err = t.exec(`BEGIN IMMEDIATE`)
@@ -211,7 +211,7 @@ func (s *Store) runJob(t *tx, j *job) (stands bool, err error) {
 	}
 	if err == nil {
 		for _, o := range j.opened {
-			t.opened[o.agent] += o.by
+			t.opened[o.of] += o.by
 		}
 	}
 	return true, err

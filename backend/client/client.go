@@ -6,6 +6,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,12 +88,14 @@ func PlainNet(err error) string {
 	return err.Error()
 }
 
-// Retryable says whether the same request may succeed later: no hub answered, it failed, or it asked for time.
+// Retryable says whether the same request may succeed later: no hub answered, it failed, or it asked for time. A hub
+// whose certificate proves nothing will prove nothing later either.
 func Retryable(err error) bool {
 	if e, ok := Refused(err); ok {
 		return e.Status >= 500 || e.Status == http.StatusTooManyRequests
 	}
-	return errors.Is(err, ErrUnreachable)
+	var unproved *tls.CertificateVerificationError
+	return errors.Is(err, ErrUnreachable) && !errors.As(err, &unproved)
 }
 
 // Call makes one request and reads the answer into out. in is nil, the bytes to send, or what becomes JSON; out is nil,

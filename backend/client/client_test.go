@@ -3,10 +3,14 @@ package client_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +76,40 @@ func TestARefusalIsNotTriedAgain(t *testing.T) {
 	}
 	_, err = c.Submit(t.Context(), []byte(`{"ma2h_version":"0.6"}`))
 	if e, ok := client.Refused(err, "validation_error"); !ok || len(e.Details) == 0 {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A hub that asks for time gets it.
+func TestRetryAfterIsKept(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "40")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(`{"error":{"code":"rate_limited","message":"too much"}}`))
+	}))
+	defer s.Close()
+	enough := errors.New("enough")
+	c := &client.Client{URL: s.URL, Again: func(err error, _ int, pause time.Duration) error {
+		if _, ok := client.Refused(err, "rate_limited"); !ok || pause < 40*time.Second {
+			t.Errorf("again in %v after %v", pause, err)
+		}
+		return enough
+	}}
+	if _, err := c.Submit(t.Context(), ask("bot", "k")); !errors.Is(err, enough) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A hub whose certificate nobody vouches for is not asked again: it will not be vouched for later.
+func TestAnUnprovedHubIsNotTriedAgain(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was asked") }))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer s.Close()
+	c := &client.Client{URL: s.URL, Again: func(error, int, time.Duration) error {
+		t.Error("tried again")
+		return errors.New("enough")
+	}}
+	if _, err := c.Submit(t.Context(), ask("bot", "k")); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -177,5 +215,15 @@ func TestSealedState(t *testing.T) {
 	}
 	if _, err := client.SealState([]byte("short"), 1); err == nil {
 		t.Error("a short key was taken")
+	}
+}
+
+// Whether a person decided is told by who did, which is signed, and not by "defaulted", which is not.
+func TestAnswerByDeadline(t *testing.T) {
+	for actor, want := range map[string]bool{"human:alice": false, "agent:bot": false, "system:expired": false, "system:default_on_expire": true} {
+		m := client.Message{Response: json.RawMessage(`{"resolution":"expired","defaulted":` + strconv.FormatBool(!want) + `,"response":{"actor":"` + actor + `"}}`)}
+		if a, ok := m.Answer(); !ok || a.ByDeadline() != want {
+			t.Errorf("%s: %v, %v", actor, a.ByDeadline(), ok)
+		}
 	}
 }

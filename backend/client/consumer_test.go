@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -155,6 +156,21 @@ func TestVerifyAPush(t *testing.T) {
 	}
 	if _, err := v.Push([]byte(response), header, hook); !errors.Is(err, signing.ErrReplayed) {
 		t.Errorf("again: %v", err)
+	}
+	// Members that nobody signed say nothing, however much their names look like those that are.
+	for _, more := range []string{
+		`"Response":{"value":"hold","actor":"human:eve"}`, `"Resolution":"declined"`, `"STATE":{"evil":true}`, `"In_Reply_To":"msg_other"`, `"verdict":"hold"`,
+	} {
+		v := verifier(t, &client.Client{Agent: "bot"}, right)
+		b, err := v.Push([]byte(strings.TrimSuffix(response, "}")+","+more+"}"), header, hook)
+		if err != nil || !reflect.DeepEqual(a, b) {
+			t.Errorf("%s: %+v, %v", more, b, err)
+		}
+	}
+	late := verifier(t, &client.Client{Agent: "bot"}, right)
+	late.Now = func() time.Time { return now.Add(time.Hour) }
+	if _, err := late.Push([]byte(response), header, hook); !errors.Is(err, signing.ErrStale) {
+		t.Errorf("an hour later: %v", err)
 	}
 }
 

@@ -71,7 +71,7 @@ func (c *Client) directive(ctx context.Context, method, path string, in any, d *
 	if err == nil {
 		raw := d.Raw
 		*d = Directive{}
-		err, d.Raw = json.Unmarshal(raw, d), raw
+		err, d.Raw = exact(raw, d), raw
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (c *Client) Submit(ctx context.Context, envelope []byte) (r Receipt, err er
 		return c.Call(ctx, http.MethodPost, "/v1/messages", envelope, &r.Raw)
 	})
 	if err == nil {
-		err = json.Unmarshal(r.Raw, &r)
+		err = exact(r.Raw, &r)
 	}
 	if err == nil && r.ID == "" {
 		err = errors.New("the hub's answer to the message is not what was expected")
@@ -45,8 +45,11 @@ func (c *Client) Submit(ctx context.Context, envelope []byte) (r Receipt, err er
 	if err != nil {
 		return r, err
 	}
-	var sent struct{ To, Type string }
-	if json.Unmarshal(envelope, &sent) == nil && sent.To != "" && r.Destination == nil {
+	var sent struct {
+		To   string `json:"to"`
+		Type string `json:"type"`
+	}
+	if exact(envelope, &sent) == nil && sent.To != "" && r.Destination == nil {
 		if sent.Type == "ask" {
 			err = c.Cancel(ctx, r.ID)
 		}
@@ -72,7 +75,6 @@ type Answer struct {
 	InReplyTo    string `json:"in_reply_to"`
 	Resolution   string `json:"resolution"`
 	ResolutionID string `json:"resolution_id"`
-	Defaulted    bool   `json:"defaulted"`
 	Response     struct {
 		Value   json.RawMessage `json:"value"`
 		Edited  bool            `json:"edited"` // the value is a person's free text
@@ -82,9 +84,13 @@ type Answer struct {
 	State json.RawMessage `json:"state"` // untrusted until opened
 }
 
+// ByDeadline says whether nobody decided and the deadline applied the default. The signed actor tells it; the member
+// "defaulted" is bound by nothing (MA2H §9.2).
+func (a Answer) ByDeadline() bool { return a.Response.Actor == "system:default_on_expire" }
+
 // Answer reads the end of a message; false while it is open, and for a notify.
 func (m Message) Answer() (a Answer, ok bool) {
-	ok = m.Response != nil && json.Unmarshal(m.Response, &a) == nil
+	ok = m.Response != nil && exact(m.Response, &a) == nil
 	return a, ok
 }
 
@@ -99,7 +105,7 @@ func (c *Client) Get(ctx context.Context, id string, wait time.Duration) (m Mess
 	defer cancel()
 	err = c.Call(ctx, http.MethodGet, "/v1/messages/"+url.PathEscape(id)+"?wait="+strconv.Itoa(int(wait.Seconds())), nil, &m.Raw)
 	if err == nil {
-		err = json.Unmarshal(m.Raw, &m)
+		err = exact(m.Raw, &m)
 	}
 	return m, err
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -105,8 +104,13 @@ func (v *Verifier) Verify(r Row, session string) (Entry, error) {
 	if e.To != v.Client.Address("") && (session == "" || e.To != v.Client.Address(session)) {
 		return e, ErrNotForMe
 	}
-	e.Object = wire.Compose(slices.DeleteFunc(members, func(m wire.Member) bool { return !slices.Contains(knownMembers[r.Kind], m.Name) }))
+	e.Object = known(r.Kind, members)
 	return e, nil
+}
+
+// known are the members that something of a kind has: what nobody signed is gone.
+func known(kind string, members []wire.Member) []byte {
+	return wire.Compose(slices.DeleteFunc(members, func(m wire.Member) bool { return !slices.Contains(knownMembers[kind], m.Name) }))
 }
 
 // Push checks an answer that was pushed to callbackURL, the string that was submitted, with its signature header.
@@ -125,7 +129,11 @@ func (v *Verifier) Push(body []byte, header, callbackURL string) (a Answer, err 
 	if len(fields) > 0 {
 		return a, fmt.Errorf("%w: %s %s", ErrShape, fields[0].Pointer, fields[0].Message)
 	}
-	return a, json.Unmarshal(body, &a)
+	members, err := wire.Members(body)
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", ErrShape, err)
+	}
+	return a, exact(known("response", members), &a)
 }
 
 // signature checks a signature with each key that is valid, then its nonce.

@@ -23,6 +23,16 @@ var delays = [...]time.Duration{0, time.Second, 4 * time.Second, 16 * time.Secon
 // MaxAttempts is how often a push is tried before it is given up.
 const MaxAttempts = len(delays)
 
+// MaxDuration is how long a push is tried at the longest, from its first attempt: each wait at its latest, each attempt at its
+// slowest.
+func MaxDuration() time.Duration {
+	most := time.Duration(MaxAttempts) * requestTimeout
+	for _, d := range delays {
+		most += d + d/4
+	}
+	return most
+}
+
 // How many pushes are under way at once, in all and to one host: a slow receiver must not hold the others up.
 const (
 	workers = 64

@@ -31,7 +31,8 @@ func (in *Inbox) Collect(ctx context.Context, id, agent string, wait time.Durati
 			first = it.ChangedAt
 		}
 		ended := it.Terminal() && (it.Mailbox == nil || it.Kind != Notice) && !notModified
-		if ended || it.ChangedAt.After(first) || (!since.IsZero() && !notModified) {
+		moved := it.Kind == Notice && it.ChangedAt.After(first) // what becomes of it is its way alone
+		if ended || moved || (!since.IsZero() && !notModified) {
 			break
 		}
 		select {

@@ -9,8 +9,8 @@ import (
 // New is an item to be stored for the first time.
 type New struct {
 	Item   Item
-	Key    string // idempotency key, scoped to (protocol, agent); empty: none
-	Digest []byte // what the key stands for
+	Key    *string // idempotency key, scoped to (protocol, agent), which may be the empty one; nil: none
+	Digest []byte  // what the key stands for
 	Entry  Entry
 	// For says whether the operator may decide it under the policy of its agent that holds as it is stored. nil: as Item has it.
 	For func(Policy) bool

@@ -58,9 +58,11 @@ func (b *Binding) capability(w http.ResponseWriter, _ *http.Request, _ protocol.
 			"entry_kinds":       []string{string(mailbox.Message), string(mailbox.Response), string(mailbox.Receipt)},
 			"sender_allowlists": true,
 		},
-		// Beyond MA2H's own members: who the person is, the key of Ed25519 signatures, how pushes are tried.
+		// Beyond MA2H's own members: who the person is, the key of Ed25519 signatures, how pushes are tried, how long a key is known after
+		// its message ended (MA2H §8.1, §8.3).
 		"operator":          s.Operator().String(),
 		"signing_keys":      []map[string]any{{"alg": signing.AlgEd25519, "public_key": b.PublicKey}},
-		"callback_delivery": map[string]any{"max_attempts": b.MaxAttempts},
+		"callback_delivery": map[string]any{"max_attempts": b.MaxAttempts, "max_duration_seconds": int(b.MaxDuration.Seconds())},
+		"idempotency":       map[string]any{"min_ttl_seconds": int(s.Retention().Seconds())},
 	})
 }

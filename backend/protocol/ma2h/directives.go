@@ -83,7 +83,7 @@ func (b *Binding) draft(raw []byte, now time.Time) (mailbox.Entry, error) {
 		if err != nil || !t.After(now) {
 			return e, inbox.Invalid("/expires_at", "must lie in the future")
 		}
-		e.ExpiresAt = t.UTC().Truncate(time.Millisecond)
+		e.ExpiresAt = deadline(t)
 	}
 	return e, nil
 }

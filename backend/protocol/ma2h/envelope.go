@@ -25,7 +25,7 @@ type envelope struct {
 	Priority  string    `json:"priority"`
 	Tags      []string  `json:"tags"`
 	Context   []part    `json:"context"`
-	Key       string    `json:"idempotency_key"`
+	Key       *string   `json:"idempotency_key"` // the empty one is one, too
 	ExpiresAt string    `json:"expires_at"`
 	Sensitive bool      `json:"sensitive"`
 	Request   *request  `json:"request"`
@@ -59,9 +59,12 @@ func (e *envelope) lists() []list {
 func (e *envelope) texts(fn func(pointer, text string, most int)) {
 	for pointer, name := range map[string]string{
 		"/agent/project": e.Agent.Project, "/agent/run_id": e.Agent.RunID, "/agent/runtime": e.Agent.Runtime, "/agent/session": e.Agent.Session,
-		"/to": e.To, "/idempotency_key": e.Key,
+		"/to": e.To,
 	} {
 		fn(pointer, name, MaxNameBytes)
+	}
+	if e.Key != nil {
+		fn("/idempotency_key", *e.Key, MaxNameBytes)
 	}
 	for i, tag := range e.Tags {
 		fn(fmt.Sprintf("/tags/%d", i), tag, MaxTextBytes)

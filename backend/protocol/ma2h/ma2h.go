@@ -51,8 +51,9 @@ type Config struct {
 	PublicKey string
 	// URL is the hub's own address, without a slash at its end.
 	URL func() string
-	// MaxAttempts is how often a push is tried.
+	// MaxAttempts is how often a push is tried, and MaxDuration how long.
 	MaxAttempts int
+	MaxDuration time.Duration
 	// CheckURL refuses a callback address that could never be allowed.
 	CheckURL func(url string) (host string, err error)
 	Now      func() time.Time

@@ -256,9 +256,38 @@ func schemaError(fields []schemas.FieldError) *protocol.Error {
 	return e
 }
 
+// exported are the members that an export has of a sensitive message, and of those that are objects, theirs; nil: all.
+// What is not named here may be content.
+var exported = map[string][]string{
+	"ma2h_version": nil, "type": nil, "created_at": nil, "title": nil, "agent": {"id", "run_id", "runtime", "project", "session"}, "to": nil, "priority": nil, "tags": nil,
+	"idempotency_key": nil, "expires_at": nil, "sensitive": nil,
+	"request": {"mode", "permissions", "allowed_resolvers"}, "action": {"allowed_resolvers"},
+	"id": nil, "status": nil, "mailbox": nil, "delivery": {"state", "delivered_at", "acknowledged_at"}, "protocol": nil, "received_at": nil,
+}
+
+// only are the members that are named, those that are objects with the members named for them.
+func only(members []wire.Member, named map[string][]string) ([]wire.Member, error) {
+	var kept []wire.Member
+	for _, m := range members {
+		inner, known := named[m.Name]
+		if !known {
+			continue
+		}
+		if inner != nil {
+			has, err := wire.Members(m.Value)
+			if err != nil {
+				return nil, err
+			}
+			m.Value = wire.Compose(slices.DeleteFunc(has, func(m wire.Member) bool { return !slices.Contains(inner, m.Name) }))
+		}
+		kept = append(kept, m)
+	}
+	return kept, nil
+}
+
 // Export is one message with its history, as a line of an export: without what is the submitter's own, and without
-// the content, the answer and the remarks of a sensitive one, or an answer of which its schema calls any part sensitive
-// (MA2H §9.6).
+// the content, the answer and the remarks of a sensitive one. Of one whose schema calls any part of the answer sensitive,
+// the answer stays out, the one for the deadline too, and the schema, which may name values (MA2H §9.6).
 func Export(it inbox.Item, history []inbox.Entry) ([]byte, error) {
 	members, err := wire.Members(operatorForm(it))
 	if err != nil {
@@ -270,15 +299,23 @@ func Export(it inbox.Item, history []inbox.Entry) ([]byte, error) {
 		for i := range history {
 			history[i].Note = ""
 		}
-		members = slices.DeleteFunc(members, func(m wire.Member) bool {
-			return m.Name == "body" || m.Name == "context" || m.Name == "call" || m.Name == "response"
-		})
+		if members, err = only(members, exported); err != nil {
+			return nil, fmt.Errorf("stored message %s: %w", it.ID, err)
+		}
 	case it.Content.Request.SensitiveAnswer():
 		for i, m := range members {
-			if m.Name == "response" {
-				if members[i].Value, err = wire.Without(m.Value, "response.value"); err != nil {
-					return nil, fmt.Errorf("stored response of %s: %w", it.ID, err)
-				}
+			var gone []string
+			switch m.Name {
+			case "response":
+				gone = []string{"response.value"}
+			case "request":
+				gone = []string{"default_on_expire", "schema"}
+			}
+			if gone == nil {
+				continue
+			}
+			if members[i].Value, err = wire.Without(m.Value, gone...); err != nil {
+				return nil, fmt.Errorf("stored %s of %s: %w", m.Name, it.ID, err)
 			}
 		}
 	}

@@ -21,3 +21,19 @@ func TestWaitOfAPull(t *testing.T) {
 		}
 	}
 }
+
+// A deadline is kept to the millisecond, and never before its time.
+func TestDeadlineIsNeverEarlier(t *testing.T) {
+	for said, want := range map[string]string{
+		"2026-09-13T12:00:00Z": "2026-09-13T12:00:00Z", "2026-09-13T12:00:00.137Z": "2026-09-13T12:00:00.137Z",
+		"2026-09-13T12:00:00.137000001Z": "2026-09-13T12:00:00.138Z", "2026-09-13T12:00:00.9999Z": "2026-09-13T12:00:01Z",
+	} {
+		at, err := time.Parse(time.RFC3339Nano, said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := deadline(at).Format(time.RFC3339Nano); got != want {
+			t.Errorf("%s is kept as %s, want %s", said, got, want)
+		}
+	}
+}

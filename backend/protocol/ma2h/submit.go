@@ -263,7 +263,7 @@ func (b *Binding) item(raw []byte, e *envelope, minor int) (it inbox.Item, unfit
 		if err != nil {
 			unfit = inbox.Invalid("/expires_at", "is not a time this hub can read (RFC 3339)")
 		} else {
-			it.ExpiresAt = t.UTC().Truncate(time.Millisecond)
+			it.ExpiresAt = deadline(t)
 		}
 	}
 	for _, p := range e.Context {
@@ -319,4 +319,9 @@ func (q *request) effective(minor int) *inbox.Request {
 		r.Options = []inbox.Option{{Value: approve, Label: "Approve"}, {Value: deny, Label: "Deny"}}
 	}
 	return r
+}
+
+// deadline is a deadline as the hub keeps time, in milliseconds: never before the one that was meant (MA2H §7).
+func deadline(t time.Time) time.Time {
+	return t.UTC().Add(time.Millisecond - 1).Truncate(time.Millisecond)
 }

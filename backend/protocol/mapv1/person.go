@@ -80,7 +80,7 @@ func (b *Binding) submit(ctx context.Context, p mapnet.Pending) (string, error) 
 	it := itemOf(p)
 	digest := sha256.Sum256([]byte(p.ID))
 	entry := inbox.Entry{At: it.ReceivedAt, Actor: "agent:" + it.Agent, Action: "submitted"}
-	it, _, err = b.Inbox.Submit(ctx, inbox.New{Item: it, Key: p.ID, Digest: digest[:], Entry: entry})
+	it, _, err = b.Inbox.Submit(ctx, inbox.New{Item: it, Key: &p.ID, Digest: digest[:], Entry: entry})
 	return it.ID, err
 }
 
