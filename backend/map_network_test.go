@@ -175,9 +175,17 @@ func TestMAPAgentLife(t *testing.T) {
 		t.Errorf("%s", f.raw)
 	}
 	ui.refused(3001, "map/agents/resume", msg{"agentId": "kid"})
-	if f := ui.do("map/agents/stop", msg{"agentId": "kid"}); f.get("stopping") != "true" || f.get("agent", "state") != "stopped" {
+	ui.do("map/subscribe", msg{"filter": msg{"eventTypes": []string{"agent_state_changed"}}})
+	if f := ui.do("map/agents/stop", msg{"agentId": "kid", "reason": "out of budget", "force": true}); f.get("stopping") != "true" || f.get("agent", "state") != "stopped" || f.get("agent", "lifecycle", "exitReason") != "out of budget" {
 		t.Errorf("%s", f.raw)
 	}
+	if f := ui.event("agent_state_changed"); f.said("event", "data", "reason") != "out of budget" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := boss.do("map/agents/spawn", msg{"agentId": "kid-2", "requestedScopes": []string{"npm:publish"}, "ttlMinutes": 5}); f.get("delegatedCredentials") != "" || f.get("_meta", "delegatedCredentials") == "" {
+		t.Errorf("%s", f.raw)
+	}
+	boss.do("map/agents/unregister", msg{"agentId": "kid-2"})
 	ui.refused(3003, "map/agents/stop", msg{"agentId": "kid"})
 	boss.refused(3003, "map/send", msg{"to": "kid"})
 	boss.refused(3001, "map/agents/update", msg{"agentId": "kid", "state": "idle"})

@@ -182,6 +182,7 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	t.emit(Event{Type: "mail.created", Source: me}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": q.Subject, "createdBy": me}, t.inConversation(c))
 	result := map[string]any{"participant": c.Members[0]}
 	if q.InitialTurn != nil {
+		q.InitialTurn.Thread, q.InitialTurn.InReplyTo = "", "" // there is nothing yet that it could follow
 		result["initialTurn"] = t.say(c, c.Members[0], *q.InitialTurn, Source{Type: "explicit", Method: "mail/turn"}, "")
 	} else if c.current(Human) != nil {
 		t.invitation(c, me)

@@ -234,6 +234,12 @@ type SummaryQuery struct {
 		To     string `json:"toTurnId"`
 		Thread string `json:"threadId"`
 	} `json:"scope"`
+	Include struct {
+		Points       bool `json:"keyPoints"`
+		Decisions    bool `json:"keyDecisions"`
+		Questions    bool `json:"openQuestions"`
+		Participants bool `json:"participants"`
+	} `json:"include"`
 }
 
 // Summarize answers mail/summary with an extract of what was said: nothing is made up.
@@ -262,7 +268,50 @@ func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
 	text := t.extract(c, list)
 	// Only its asker may read all of what it is made from.
 	t.emit(Event{Type: "mail.summary.generated", Source: s.p.name()}, map[string]any{"conversationId": c.Conversation.ID, "summary": text}, Audience{Names: t.ids(s.p)})
-	return map[string]any{"summary": text, "generated": false}, nil
+	out := map[string]any{"summary": text, "generated": false}
+	points, decisions, questions, speakers := sift(list)
+	for name, part := range map[string]struct {
+		wanted bool
+		lines  []string
+	}{"keyPoints": {q.Include.Points, points}, "keyDecisions": {q.Include.Decisions, decisions}, "openQuestions": {q.Include.Questions, questions}, "participants": {q.Include.Participants, speakers}} {
+		if part.wanted {
+			out[name] = append([]string{}, part.lines...)
+		}
+	}
+	return out, nil
+}
+
+// maxSifted is how many lines each part of a summary has at most, the latest.
+const maxSifted = 20
+
+// sift sorts what was said: questions that somebody answered with their last answer, those that nobody did, what is neither
+// question nor answer, and who spoke. A question says so itself, or ends like one; an answer names what it answers.
+func sift(turns []*Turn) (points, decisions, open, speakers []string) {
+	answer := map[string]*Turn{}
+	for _, turn := range turns {
+		if turn.InReplyTo != "" {
+			answer[turn.InReplyTo] = turn
+		}
+	}
+	line := func(turn *Turn) string { return turn.Participant + ": " + firstLine(turn.Text(), 160) }
+	for _, turn := range turns {
+		if !slices.Contains(speakers, turn.Participant) {
+			speakers = append(speakers, turn.Participant)
+		}
+		asks, _, _ := turnAsks(turn.Content, turn.Metadata)
+		switch a := answer[turn.ID]; {
+		case !asks && !strings.HasSuffix(strings.TrimSpace(turn.Text()), "?"):
+			if turn.InReplyTo == "" {
+				points = append(points, line(turn))
+			}
+		case a != nil:
+			decisions = append(decisions, line(turn)+" — "+line(a))
+		default:
+			open = append(open, line(turn))
+		}
+	}
+	last := func(lines []string) []string { return lines[max(0, len(lines)-maxSifted):] }
+	return last(points), last(decisions), last(open), speakers
 }
 
 // extract is the first and the last things that were said, cut short.
