@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"deskbell/backend/mapnet"
 )
 
 // Every form of an address reaches who it names, and nobody else.
@@ -71,6 +74,99 @@ func TestMAPAddresses(t *testing.T) {
 		boss.refused(code, "map/send", msg{"to": json.RawMessage(to)})
 	}
 	ui.refused(2000, "map/send", msg{"to": msg{"children": true}})
+}
+
+// Whatever kind of delivery is asked for, who is there has it once, who is away has it as they come back, and their answers
+// say which it was.
+func TestMAPDelivery(t *testing.T) {
+	h := openHouse(t)
+	a, b := h.mapAgent("a"), h.mapAgent("b")
+	kinds := []string{"fire-and-forget", "acknowledged", "guaranteed"}
+	for _, kind := range kinds {
+		if r := a.do("map/send", msg{"to": "b", "payload": kind, "meta": msg{"delivery": kind}}); r.get("delivered") != `["`+b.hello.get("participantId")+`"]` {
+			t.Errorf("%s: %s", kind, r.raw)
+		}
+		if n := b.note("map/message", nil); n.said("message", "payload") != kind {
+			t.Errorf("%s", n.raw)
+		}
+	}
+	b.quiet("map/message")
+	b.drop()
+	eventually(t, "b is away", func() bool {
+		return a.do("map/agents/get", msg{"agentId": "b"}).get("agent", "_meta", "disconnected") == "true"
+	})
+	for _, kind := range kinds {
+		a.do("map/send", msg{"to": "b", "payload": kind, "meta": msg{"delivery": kind}})
+	}
+	a.do("map/send", msg{"to": "b", "payload": "first", "meta": msg{"priority": "urgent"}})
+	h.restart()
+	b = h.mapAgent("b")
+	for _, want := range append([]string{"first"}, kinds...) {
+		if n := b.note("map/message", nil); n.said("message", "payload") != want {
+			t.Errorf("%s, want %s", n.raw, want)
+		}
+	}
+	eventually(t, "nothing waits any more", func() bool {
+		rows := 0
+		if err := h.hub.store.Network().Records(t.Context(), func(r mapnet.Record) error {
+			if r.Kind == "queued" {
+				rows++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return rows == 0
+	})
+	b.quiet("map/message")
+}
+
+// A subscriber that asks for more of the past than its connection holds at once gets all of it, without a gap, and what
+// happens meanwhile after it.
+func TestMAPCatchUp(t *testing.T) {
+	h := openHouse(t)
+	h.unbounded()
+	a := h.mapAgent("a")
+	const events = 12_000
+	waits := make([]chan mapFrame, 0, events/2)
+	for i := range events / 2 { // a message to itself is two events
+		waits = append(waits, a.send("map/send", msg{"to": "a", "payload": i}))
+	}
+	for _, c := range waits {
+		a.wait(c)
+	}
+	ui := h.mapClient("ui")
+	next, last := 0, ""
+	done := make(chan string, 1)
+	heard := func(raw []byte) {
+		var f mapFrame
+		if err := json.Unmarshal(raw, &f); err != nil || f.Method != "map/event" {
+			return
+		}
+		if next++; f.said("sequenceNumber") != fmt.Sprint(next) || f.said("eventId") <= last {
+			t.Errorf("number %d: %s", next, raw)
+		}
+		last = f.said("eventId")
+		if f.said("event", "data", "payload") == `"the end"` || f.said("event", "data", "payload") == "the end" {
+			select {
+			case done <- fmt.Sprint(next):
+			default:
+			}
+		}
+	}
+	ui.heard.Store(&heard)
+	ui.do("map/subscribe", msg{"replayFrom": 0, "filter": msg{"eventTypes": []string{"message_sent", "message_delivered"}}})
+	a.do("map/send", msg{"to": "a", "payload": "the end"})
+	select {
+	case n := <-done:
+		if n != fmt.Sprint(events+1) {
+			t.Errorf("the end came as number %s", n)
+		}
+	case <-ui.closed:
+		t.Fatalf("closed with %d", ui.code)
+	case <-time.After(time.Minute):
+		t.Fatal("the end did not come")
+	}
 }
 
 // Subscribers get what their filters say, numbered without a gap, the answer before the first event, and again what they
