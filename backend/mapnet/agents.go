@@ -30,6 +30,9 @@ type Register struct {
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.
 func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 	if a := t.theSame(s.p, r); a != nil {
+		if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
+			return nil, denied("%s", err)
+		}
 		from := a.Owner
 		t.adopt(s.p, a)
 		if s.p.Agent == "" {
@@ -234,6 +237,9 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 		if a := t.st.agents[r.ID]; a != nil {
 			owner := t.st.participants[a.Owner]
 			if a.Owner != s.p.Participant && a.Principal == s.p.Principal.ID && (owner == nil || owner.conn == nil) {
+				if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
+					return nil, denied("%s", err)
+				}
 				t.adopt(s.p, a)
 				t.again(a, r)
 				t.drainSoon(s.p)

@@ -158,10 +158,10 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	if len(q.Subject)+len(q.Metadata) > t.n.Limits.AgentBytes {
 		return nil, refuse(CodeQuota, "What a conversation says of itself may be %d bytes long", t.n.Limits.AgentBytes)
 	}
-	if len(t.st.convs) >= t.n.Limits.Conversations {
-		return nil, refuse(CodeQuota, "Too many conversations")
-	}
 	me := s.p.name()
+	if err := t.roomForConversation(me); err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(q.Participants, func(x Invitee) bool { return x.ID == Human }) {
 		var err error
 		if turn := q.InitialTurn; turn != nil {
@@ -189,6 +189,20 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	}
 	result["conversation"] = c.Conversation
 	return result, nil
+}
+
+// roomForConversation refuses one conversation too many, of everybody's or of somebody's own.
+func (t *Tx) roomForConversation(me string) error {
+	own := 0
+	for _, c := range t.st.convs {
+		if c.open() && c.Conversation.CreatedBy == me {
+			own++
+		}
+	}
+	if len(t.st.convs) >= t.n.Limits.Conversations || own >= t.n.Limits.OwnConversations {
+		return refuse(CodeQuota, "Too many conversations")
+	}
+	return nil
 }
 
 // begin makes a conversation with its initiator.
@@ -326,6 +340,9 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 // sizeOf refuses a turn that is too large, or for which there is no room.
 func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
 	l, n, all := t.n.Limits, len(q.Content)+len(q.Metadata), 0
+	if v := q.Visibility; v != nil && (len(v.IDs) > l.Members || len(v.Roles) > l.Members) {
+		return badParam("/visibility", "must name at most %d", l.Members)
+	}
 	if c != nil {
 		all = c.bytes
 	}

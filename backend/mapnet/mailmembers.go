@@ -67,7 +67,7 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	} else if since, _ = strconv.ParseInt(string(q.CatchUp.From), 10, 64); since > 0 {
 		list = slices.DeleteFunc(list, func(x *Turn) bool { return x.Timestamp <= since })
 	}
-	list, next := cut(Page{Limit: q.CatchUp.Limit}, 50, list, func(x *Turn) string { return x.ID })
+	list, next := cutTurns(Page{Limit: q.CatchUp.Limit}, list)
 	result["history"] = append([]*Turn{}, list...)
 	if next != "" {
 		result["historyCursor"] = next

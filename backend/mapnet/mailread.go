@@ -48,7 +48,7 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	if n := q.Include.RecentTurns; n > 0 {
 		recent := slices.Clone(turns[max(0, len(turns)-n):])
 		slices.Reverse(recent)
-		result["recentTurns"] = recent
+		result["recentTurns"] = fitting(recent)
 	}
 	if q.Include.Stats {
 		byType, active := map[string]int{}, map[string]bool{}
@@ -59,6 +59,27 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 		result["stats"] = map[string]any{"totalTurns": len(turns), "turnsByContentType": byType, "activeParticipants": len(active), "threadCount": len(c.threads(turns))}
 	}
 	return result, nil
+}
+
+// fitting are the first turns of a list that one answer holds.
+func fitting(list []*Turn) []*Turn {
+	bytes := 0
+	for i, turn := range list {
+		if bytes += turn.size(); bytes > pageBytes && i > 0 {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// cutTurns is cut for turns, of which one answer holds so many bytes.
+func cutTurns(q Page, list []*Turn) ([]*Turn, string) {
+	id := func(x *Turn) string { return x.ID }
+	page, next := cut(q, 50, list, id)
+	if held := fitting(page); len(held) < len(page) {
+		return held, id(held[len(held)-1])
+	}
+	return page, next
 }
 
 // membersFor are the members that a participant may know of: who left knows of those who were there with it.
@@ -174,7 +195,7 @@ func (t *Tx) ListTurns(s *Session, q TurnList) (map[string]any, error) {
 	if q.Order == "desc" {
 		slices.Reverse(list)
 	}
-	list, next := cut(Page{q.Limit, q.Cursor}, 50, list, func(x *Turn) string { return x.ID })
+	list, next := cutTurns(Page{q.Limit, q.Cursor}, list)
 	return paged(map[string]any{"turns": list}, next), nil
 }
 
@@ -218,7 +239,7 @@ func (t *Tx) ReplayMail(s *Session, q MailReplay) (map[string]any, error) {
 		return q.Thread != "" && x.ThreadID != q.Thread || len(q.ContentTypes) > 0 && !slices.Contains(q.ContentTypes, x.ContentType)
 	})
 	list := slices.DeleteFunc(slices.Clone(all), func(x *Turn) bool { return c.byID[x.ID] <= from || x.Timestamp < q.From })
-	page, next := cut(Page{q.Limit, q.Cursor}, 50, list, func(x *Turn) string { return x.ID })
+	page, next := cutTurns(Page{q.Limit, q.Cursor}, list)
 	missed := 0
 	if len(page) > 0 {
 		missed = slices.Index(all, page[0])
@@ -269,6 +290,9 @@ func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
 	// Only its asker may read all of what it is made from.
 	t.emit(Event{Type: "mail.summary.generated", Source: s.p.name()}, map[string]any{"conversationId": c.Conversation.ID, "summary": text}, Audience{Names: t.ids(s.p)})
 	out := map[string]any{"summary": text, "generated": false}
+	if q.Include == (SummaryQuery{}).Include {
+		return out, nil
+	}
 	points, decisions, questions, speakers := sift(list)
 	for name, part := range map[string]struct {
 		wanted bool
@@ -281,12 +305,17 @@ func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
 	return out, nil
 }
 
-// maxSifted is how many lines each part of a summary has at most, the latest.
-const maxSifted = 20
+// maxSifted is how many lines each part of a summary has at most, the latest, and siftedOf of how many turns.
+const (
+	maxSifted = 20
+	siftedOf  = 500
+	siftedMax = 16 << 10 // longer ones are no questions
+)
 
 // sift sorts what was said: questions that somebody answered with their last answer, those that nobody did, what is neither
 // question nor answer, and who spoke. A question says so itself, or ends like one; an answer names what it answers.
 func sift(turns []*Turn) (points, decisions, open, speakers []string) {
+	turns = turns[max(0, len(turns)-siftedOf):]
 	answer := map[string]*Turn{}
 	for _, turn := range turns {
 		if turn.InReplyTo != "" {
@@ -297,6 +326,9 @@ func sift(turns []*Turn) (points, decisions, open, speakers []string) {
 	for _, turn := range turns {
 		if !slices.Contains(speakers, turn.Participant) {
 			speakers = append(speakers, turn.Participant)
+		}
+		if turn.size() > siftedMax {
+			continue
 		}
 		asks, _, _ := turnAsks(turn.Content, turn.Metadata)
 		switch a := answer[turn.ID]; {
