@@ -108,6 +108,19 @@ func (t *Tx) again(a *agent, r Register) {
 	for _, id := range r.Scopes {
 		t.enterScope(a, id)
 	}
+	t.joinByRole(a)
+}
+
+// joinByRole puts an agent into the scopes that are for its role.
+func (t *Tx) joinByRole(a *agent) {
+	if a.Agent.Role == "" {
+		return
+	}
+	for _, s := range t.sortedScopes() {
+		if slices.Contains(s.Scope.AutoJoinRoles, a.Agent.Role) {
+			t.join(s, a)
+		}
+	}
 }
 
 func with(m map[string]Raw, name string, v Raw) map[string]Raw {
@@ -179,11 +192,7 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	for _, scope := range r.Scopes {
 		t.enterScope(a, scope)
 	}
-	for _, s := range t.sortedScopes() {
-		if r.Role != "" && slices.Contains(s.Scope.AutoJoinRoles, r.Role) {
-			t.join(s, a)
-		}
-	}
+	t.joinByRole(a)
 	t.after(func() { t.n.OnPresence(id, true) })
 	return a, nil
 }

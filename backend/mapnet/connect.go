@@ -77,7 +77,7 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	}
 	t.drainSoon(p)
 	result := map[string]any{
-		"protocolVersion": 1, "sessionId": p.ID, "participantId": p.Participant, "capabilities": t.reported(p.caps), "resumeToken": token, "reconnected": resumed,
+		"protocolVersion": 1, "sessionId": p.ID, "participantId": p.Participant, "capabilities": t.reported(p.caps, p.Declared), "resumeToken": token, "reconnected": resumed,
 		"ownedAgents": owned, "principal": map[string]any{"id": who.ID, "issuer": "deskbell"},
 	}
 	if len(reclaimed) > 0 {
