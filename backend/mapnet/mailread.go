@@ -148,6 +148,15 @@ func paged(result map[string]any, next string) map[string]any {
 	return result
 }
 
+// place is where a turn stands that a participant may read: one that it may not is not there.
+func (t *Tx) place(p *participant, c *conversation, id string) (int, error) {
+	i, ok := c.byID[id]
+	if !ok || !t.reads(p, c, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
+		return 0, refuse(CodeNoTurn, "Turn not found: %s", id)
+	}
+	return i, nil
+}
+
 // TurnList asks for turns.
 type TurnList struct {
 	Conversation string `json:"conversationId"`
@@ -179,9 +188,9 @@ func (t *Tx) ListTurns(s *Session, q TurnList) (map[string]any, error) {
 		to *int
 	}{{f.AfterTurn, &after}, {f.BeforeTurn, &before}} {
 		if edge.id != "" {
-			i, ok := c.byID[edge.id]
-			if !ok {
-				return nil, refuse(CodeNoTurn, "Turn not found: %s", edge.id)
+			i, err := t.place(s.p, c, edge.id)
+			if err != nil {
+				return nil, err
 			}
 			*edge.to = i
 		}
@@ -229,11 +238,9 @@ func (t *Tx) ReplayMail(s *Session, q MailReplay) (map[string]any, error) {
 	}
 	from := -1
 	if q.FromTurn != "" {
-		i, ok := c.byID[q.FromTurn]
-		if !ok {
-			return nil, refuse(CodeNoTurn, "Turn not found: %s", q.FromTurn)
+		if from, err = t.place(s.p, c, q.FromTurn); err != nil {
+			return nil, err
 		}
-		from = i
 	}
 	all := slices.DeleteFunc(t.legible(s.p, c), func(x *Turn) bool {
 		return q.Thread != "" && x.ThreadID != q.Thread || len(q.ContentTypes) > 0 && !slices.Contains(q.ContentTypes, x.ContentType)
@@ -275,9 +282,9 @@ func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
 		at *int
 	}{{q.Scope.From, &from}, {q.Scope.To, &to}} {
 		if edge.id != "" {
-			i, ok := c.byID[edge.id]
-			if !ok {
-				return nil, refuse(CodeNoTurn, "Turn not found: %s", edge.id)
+			i, err := t.place(s.p, c, edge.id)
+			if err != nil {
+				return nil, err
 			}
 			*edge.at = i
 		}
