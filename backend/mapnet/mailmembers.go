@@ -187,7 +187,7 @@ func (t *Tx) pass(from, to string, payload Raw, meta map[string]any, item string
 	msg := Message{ID: "msg-" + t.n.NewID(), From: from, To: encode(map[string]any{"agent": to}), Timestamp: t.now, Payload: payload}
 	var parsed MessageMeta
 	msg.Meta, parsed = t.stamped(encode(meta))
-	t.hand(msg, parsed, to, map[string]bool{}, item, nil)
+	t.hand(msg, parsed, to, &fan{sent: map[string]bool{}}, item, nil)
 	t.emit(Event{Type: "message_sent", Source: from}, flat(map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "message": msg, "timestamp": t.now}, parsed, msg), t.aboutMessage(msg, parsed, to))
 }
 
