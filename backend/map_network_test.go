@@ -286,10 +286,14 @@ func TestMAPCatchUp(t *testing.T) {
 	h := openHouse(t)
 	h.unbounded()
 	a := h.mapAgent("a")
-	const events = 12_000
-	waits := make([]chan mapFrame, 0, events/2)
-	for i := range events / 2 { // a message to itself is two events
-		waits = append(waits, a.send("map/send", msg{"to": "a", "payload": i}))
+	const kids, messages = 20, 500
+	const events = messages * (kids + 1) // one for each who has it, and one that it was sent
+	for i := range kids {
+		a.do("map/agents/spawn", msg{"agentId": fmt.Sprint("kid-", i)})
+	}
+	var waits []chan mapFrame
+	for i := range messages {
+		waits = append(waits, a.send("map/send", msg{"to": msg{"children": true}, "payload": i}))
 	}
 	for _, c := range waits {
 		a.wait(c)
