@@ -109,6 +109,27 @@ func TestMAPFederation(t *testing.T) {
 	}
 }
 
+// An answer whose asker is gone at its own hub does not keep later ones from theirs.
+func TestMAPFederationGoesOn(t *testing.T) {
+	ha, hb := openHouse(t), openHouse(t)
+	federated(t, map[string]*house{"hub-a": ha, "hub-b": hb}, nil)
+	ask := func(p *mapPeer, text string) inbox.Item {
+		p.do("map/send", msg{"to": msg{"system": "hub-b", "agent": "human"}, "payload": text, "meta": msg{"expectsResponse": true}})
+		return hb.mapItem(text)
+	}
+	gone, here := ha.mapAgent("gone"), ha.mapAgent("here")
+	first, second := ask(gone, "first?"), ask(here, "second?")
+	gone.do("map/disconnect", nil)
+	hb.operator().answer(first.ID, msg{"resolution": "answered", "value": msg{"text": "for nobody"}}).want(200)
+	hb.operator().answer(second.ID, msg{"resolution": "answered", "value": msg{"text": "for you"}}).want(200)
+	if n := here.note("map/message", nil); n.said("message", "payload", "text") != "for you" {
+		t.Errorf("%s", n.raw)
+	}
+	if got := hb.item(first.ID).Track.State; got == inbox.TrackDelivered {
+		t.Error("nobody has it, and it is called delivered")
+	}
+}
+
 // A message passes several hubs, is told when it goes round in circles or has come too far, and nobody speaks for a hub
 // that is not theirs.
 func TestMAPFederationRoutes(t *testing.T) {

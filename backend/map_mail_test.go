@@ -118,6 +118,30 @@ func TestMAPMail(t *testing.T) {
 	a.refused(10006, "mail/create", msg{"parentConversationId": id, "parentTurnId": "nope"})
 }
 
+// A summary sorts what was said, as far as its asker may read it, and makes nothing up.
+func TestMAPSummary(t *testing.T) {
+	h := openHouse(t)
+	a, b := h.mapAgent("a"), h.mapAgent("b")
+	id := a.do("mail/create", msg{"initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": msg{"text": "Release on Friday"}}}).get("conversation", "id")
+	say := func(p *mapPeer, m msg) string {
+		m["conversationId"], m["contentType"] = id, "text"
+		return p.do("mail/turn", m).get("turn", "id")
+	}
+	ship := say(a, msg{"content": msg{"text": "Ship it?"}})
+	say(b, msg{"content": msg{"text": "Yes"}, "inReplyTo": ship})
+	say(a, msg{"content": msg{"text": "Which region"}, "metadata": msg{"expectsResponse": true}})
+	say(a, msg{"content": msg{"text": "Note to self?"}, "visibility": msg{"type": "private"}})
+	f := b.do("mail/summary", msg{"conversationId": id, "include": msg{"keyPoints": true, "keyDecisions": true, "openQuestions": true, "participants": true}})
+	for part, want := range map[string]string{"keyPoints": `["a: Release on Friday"]`, "keyDecisions": `["a: Ship it? — b: Yes"]`, "openQuestions": `["a: Which region"]`, "participants": `["a","b"]`} {
+		if f.get(part) != want {
+			t.Errorf("%s: %s, want %s", part, f.get(part), want)
+		}
+	}
+	if f := b.do("mail/summary", msg{"conversationId": id}); f.get("keyPoints") != "" || strings.Contains(string(f.raw), "Note to self") {
+		t.Errorf("%s", f.raw)
+	}
+}
+
 // A message that names a conversation is recorded there, by whoever is in it.
 func TestMAPInterception(t *testing.T) {
 	h := openHouse(t)

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"deskbell/backend/mapnet"
 )
 
 // Every form of an address reaches who it names, and nobody else.
@@ -71,6 +74,262 @@ func TestMAPAddresses(t *testing.T) {
 		boss.refused(code, "map/send", msg{"to": json.RawMessage(to)})
 	}
 	ui.refused(2000, "map/send", msg{"to": msg{"children": true}})
+}
+
+// ids are the ids in a list of a result.
+func (f mapFrame) ids(list, id string) string {
+	var out []string
+	items, _ := f.Result[list].([]any)
+	for _, x := range items {
+		m, _ := x.(map[string]any)
+		out = append(out, walk(m, []string{id}))
+	}
+	return strings.Join(out, " ")
+}
+
+// Every filter of a list narrows it, all of them together narrow it further, and pages go through it once.
+func TestMAPLists(t *testing.T) {
+	h := openHouse(t)
+	ui := h.mapClient("ui")
+	lead := h.mapAgent("lead", msg{"role": "lead", "scopes": []string{"team"}, "capabilityDescriptor": msg{"id": "d", "capabilities": []msg{{"id": "code:review"}, {"id": "x"}}, "tags": []string{"go", "fast"},
+		"accepts": []msg{{"contentType": "text/markdown"}}}})
+	h.mapAgent("one", msg{"role": "worker", "parent": "lead", "scopes": []string{"team", "sub"}, "capabilityDescriptor": msg{"tags": []string{"go"}}, "relationships": []msg{{"type": "supervised", "agentId": "lead"}}})
+	two := h.mapAgent("two", msg{"role": "worker", "parent": "one", "relationships": []msg{{"type": "peer", "agentId": "lead"}, {"type": "collaborator", "agentId": "one"}}})
+	two.do("map/agents/update", msg{"agentId": "two", "state": "busy"})
+	for filter, want := range map[string]string{
+		`{}`:                                       "human lead one two",
+		`{"states":["busy","failed"]}`:             "two",
+		`{"roles":["worker","lead"]}`:              "lead one two",
+		`{"scopes":["sub"]}`:                       "one",
+		`{"scopes":["sub","team"]}`:                "lead one",
+		`{"parent":"lead"}`:                        "one",
+		`{"hasChildren":true}`:                     "lead one",
+		`{"hasChildren":false,"roles":["worker"]}`: "two",
+		`{"capabilityId":"code:review"}`:           "lead",
+		`{"tags":["go"]}`:                          "lead one",
+		`{"tags":["go","fast"]}`:                   "lead",
+		`{"accepts":"text/markdown"}`:              "lead",
+		`{"roles":["worker"],"states":["busy"],"scopes":["team"]}`: "",
+		`{"ownerId":"` + lead.hello.get("participantId") + `"}`:    "lead",
+	} {
+		if got := ui.do("map/agents/list", msg{"filter": json.RawMessage(filter)}).ids("agents", "id"); got != want {
+			t.Errorf("%s: %s, want %s", filter, got, want)
+		}
+	}
+	var pages []string
+	for cursor := ""; ; {
+		q := msg{"limit": 3}
+		if cursor != "" {
+			q["cursor"] = cursor
+		}
+		f := ui.do("map/agents/list", q)
+		pages = append(pages, f.ids("agents", "id"))
+		if cursor = f.get("nextCursor"); cursor == "" {
+			break
+		}
+	}
+	if got := strings.Join(pages, " | "); got != "human lead one | two" {
+		t.Errorf("%s", got)
+	}
+	ui.refused(-32602, "map/agents/list", msg{"limit": 0})
+	f := ui.do("map/agents/get", msg{"agentId": "one", "include": msg{"parent": true, "children": true, "siblings": true, "ancestors": true, "descendants": true}})
+	if f.get("parent", "id") != "lead" || f.ids("children", "id") != "two" || f.ids("siblings", "id") != "" || f.ids("ancestors", "id") != "lead" || f.ids("descendants", "id") != "two" {
+		t.Errorf("%s", f.raw)
+	}
+	for q, want := range map[string][2]string{
+		`{}`: {"lead one two", `[{"from":"lead","to":"one","type":"parent-child"},{"from":"lead","to":"one","type":"supervisor"},{"from":"one","to":"two","type":"parent-child"},` +
+			`{"from":"two","to":"lead","type":"peer"},{"from":"two","to":"one","type":"collaborator"}]`},
+		`{"includeRelationships":false}`:                                {"lead one two", `[{"from":"lead","to":"one","type":"parent-child"},{"from":"one","to":"two","type":"parent-child"}]`},
+		`{"rootAgentId":"lead","depth":1,"includeRelationships":false}`: {"lead one", `[{"from":"lead","to":"one","type":"parent-child"}]`},
+		`{"rootAgentId":"two"}`:                                         {"two", `[]`},
+	} {
+		g := ui.do("map/structure/graph", json.RawMessage(q))
+		if got := g.ids("nodes", "id"); got != want[0] || g.get("edges") != want[1] {
+			t.Errorf("%s: %s", q, g.raw)
+		}
+	}
+	ui.refused(2001, "map/structure/graph", msg{"rootAgentId": "nobody"})
+}
+
+// Each member of a filter narrows a subscription, in the schema's words and in those of published clients.
+func TestMAPFilters(t *testing.T) {
+	h := openHouse(t)
+	ui := h.mapClient("ui")
+	a := h.mapAgent("a", msg{"role": "x", "scopes": []string{"room"}})
+	b := h.mapAgent("b", msg{"role": "y", "scopes": []string{"room"}, "environment": msg{"os": msg{"type": "linux"}}})
+	wants := map[string]string{
+		`{"agents":["b"]}`:                                                   "agent_state_changed message_delivered message_delivered message_delivered mail.participant.joined",
+		`{"fromAgents":["b"]}`:                                               "agent_state_changed mail.participant.joined",
+		`{"roles":["y"],"eventTypes":["message_*"]}`:                         "message_delivered message_delivered message_delivered",
+		`{"fromRoles":["x"],"eventTypes":["message.sent"]}`:                  "message_sent message_sent message_sent",
+		`{"scopes":["room"]}`:                                                "message_delivered message_sent",
+		`{"priorities":["urgent"],"eventTypes":["message_sent"]}`:            "message_sent",
+		`{"correlationIds":["c-1"],"eventTypes":["message_sent"]}`:           "message_sent",
+		`{"metadataMatch":{"protocol":"acp"},"eventTypes":["message_sent"]}`: "message_sent",
+		`{"environmentMatch":{"os.type":"linux"}}`:                           "agent_state_changed mail.participant.joined",
+		`{"mail":{"participantId":"b"}}`:                                     "mail.participant.joined",
+		`{"mail":{"contentType":"x-plan"}}`:                                  "mail.turn.added",
+		`{"mail":{"conversationId":"nope"}}`:                                 "",
+	}
+	subs := map[string]string{}
+	for filter := range wants {
+		subs[ui.do("map/subscribe", msg{"filter": json.RawMessage(filter)}).get("subscriptionId")] = filter
+	}
+	b.do("map/agents/update", msg{"agentId": "b", "state": "busy"})
+	a.do("map/send", msg{"to": msg{"scope": "room"}, "payload": 1})
+	a.do("map/send", msg{"to": "b", "payload": 2, "meta": msg{"priority": "urgent", "correlationId": "c-1"}})
+	a.do("map/send", msg{"to": "b", "payload": 3, "meta": msg{"protocol": "acp"}})
+	a.do("mail/create", msg{"initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "x-plan", "content": 1}})
+	ui.do("map/session/list", nil)
+	got := map[string][]string{}
+	for len(ui.notes) > 0 {
+		f := <-ui.notes
+		filter := subs[f.said("subscriptionId")]
+		got[filter] = append(got[filter], f.said("event", "type"))
+	}
+	for filter, want := range wants {
+		if have := strings.Join(got[filter], " "); have != want {
+			t.Errorf("%s: %s, want %s", filter, have, want)
+		}
+	}
+}
+
+// What becomes of the agents of a lost connection is as it said when it connected.
+func TestMAPDisconnectPolicy(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withClock(c))
+	ui := h.mapClient("ui")
+	ui.do("map/subscribe", msg{"filter": msg{"eventTypes": []string{"agent_unregistered", "agent_orphaned"}}})
+	for name, policy := range map[string]msg{"plain": nil, "orphan": {"agentBehavior": "orphan"}, "patient": {"agentBehavior": "grace-period", "gracePeriodMs": 600_000}} {
+		p := h.dialMAP("/map")
+		q := msg{"protocolVersion": 1, "participantType": "agent", "name": name}
+		if policy != nil {
+			q["disconnectPolicy"] = policy
+		}
+		p.do("map/connect", q)
+		p.do("map/agents/register", msg{"agentId": name})
+		p.drop()
+		eventually(t, name+" is away", func() bool {
+			return ui.do("map/agents/get", msg{"agentId": name}).get("agent", "_meta", "disconnected") == "true"
+		})
+	}
+	c.move(2 * time.Minute)
+	left := map[string]string{"agent_unregistered": "plain", "agent_orphaned": "orphan"}
+	for len(left) > 0 {
+		f := ui.note("map/event", nil)
+		kind := f.said("event", "type")
+		if f.said("event", "data", "agentId") != left[kind] {
+			t.Errorf("%s", f.raw)
+		}
+		delete(left, kind)
+	}
+	if f := ui.do("map/agents/list", msg{}); f.ids("agents", "id") != "human orphan patient" {
+		t.Errorf("%s", f.raw)
+	}
+	c.move(10 * time.Minute)
+	if f := ui.event("agent_unregistered"); f.said("event", "data", "agentId") != "patient" {
+		t.Errorf("%s", f.raw)
+	}
+	if again := h.mapAgent("finder", msg{"agentId": "orphan"}); again.me != "orphan" {
+		t.Errorf("nobody can take up an orphan: %s", again.me)
+	}
+}
+
+// Whatever kind of delivery is asked for, who is there has it once, who is away has it as they come back, and their answers
+// say which it was.
+func TestMAPDelivery(t *testing.T) {
+	h := openHouse(t)
+	a, b := h.mapAgent("a"), h.mapAgent("b")
+	kinds := []string{"fire-and-forget", "acknowledged", "guaranteed"}
+	for _, kind := range kinds {
+		if r := a.do("map/send", msg{"to": "b", "payload": kind, "meta": msg{"delivery": kind}}); r.get("delivered") != `["`+b.hello.get("participantId")+`"]` {
+			t.Errorf("%s: %s", kind, r.raw)
+		}
+		if n := b.note("map/message", nil); n.said("message", "payload") != kind {
+			t.Errorf("%s", n.raw)
+		}
+	}
+	b.quiet("map/message")
+	b.drop()
+	eventually(t, "b is away", func() bool {
+		return a.do("map/agents/get", msg{"agentId": "b"}).get("agent", "_meta", "disconnected") == "true"
+	})
+	for _, kind := range kinds {
+		a.do("map/send", msg{"to": "b", "payload": kind, "meta": msg{"delivery": kind}})
+	}
+	a.do("map/send", msg{"to": "b", "payload": "first", "meta": msg{"priority": "urgent"}})
+	h.restart()
+	b = h.mapAgent("b")
+	for _, want := range append([]string{"first"}, kinds...) {
+		if n := b.note("map/message", nil); n.said("message", "payload") != want {
+			t.Errorf("%s, want %s", n.raw, want)
+		}
+	}
+	eventually(t, "nothing waits any more", func() bool {
+		rows := 0
+		if err := h.hub.store.Network().Records(t.Context(), func(r mapnet.Record) error {
+			if r.Kind == "queued" {
+				rows++
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return rows == 0
+	})
+	b.quiet("map/message")
+}
+
+// A subscriber that asks for more of the past than its connection holds at once gets all of it, without a gap, and what
+// happens meanwhile after it.
+func TestMAPCatchUp(t *testing.T) {
+	h := openHouse(t)
+	h.unbounded()
+	a := h.mapAgent("a")
+	const kids, messages = 20, 500
+	const events = messages * (kids + 1) // one for each who has it, and one that it was sent
+	for i := range kids {
+		a.do("map/agents/spawn", msg{"agentId": fmt.Sprint("kid-", i)})
+	}
+	var waits []chan mapFrame
+	for i := range messages {
+		waits = append(waits, a.send("map/send", msg{"to": msg{"children": true}, "payload": i}))
+	}
+	for _, c := range waits {
+		a.wait(c)
+	}
+	ui := h.mapClient("ui")
+	next, last := 0, ""
+	done := make(chan string, 1)
+	heard := func(raw []byte) {
+		var f mapFrame
+		if err := json.Unmarshal(raw, &f); err != nil || f.Method != "map/event" {
+			return
+		}
+		if next++; f.said("sequenceNumber") != fmt.Sprint(next) || f.said("eventId") <= last {
+			t.Errorf("number %d: %s", next, raw)
+		}
+		last = f.said("eventId")
+		if f.said("event", "data", "payload") == `"the end"` || f.said("event", "data", "payload") == "the end" {
+			select {
+			case done <- fmt.Sprint(next):
+			default:
+			}
+		}
+	}
+	ui.heard.Store(&heard)
+	ui.do("map/subscribe", msg{"replayFrom": 0, "filter": msg{"eventTypes": []string{"message_sent", "message_delivered"}}})
+	a.do("map/send", msg{"to": "a", "payload": "the end"})
+	select {
+	case n := <-done:
+		if n != fmt.Sprint(events+1) {
+			t.Errorf("the end came as number %s", n)
+		}
+	case <-ui.closed:
+		t.Fatalf("closed with %d", ui.code)
+	case <-time.After(time.Minute):
+		t.Fatal("the end did not come")
+	}
 }
 
 // Subscribers get what their filters say, numbered without a gap, the answer before the first event, and again what they
@@ -175,9 +434,17 @@ func TestMAPAgentLife(t *testing.T) {
 		t.Errorf("%s", f.raw)
 	}
 	ui.refused(3001, "map/agents/resume", msg{"agentId": "kid"})
-	if f := ui.do("map/agents/stop", msg{"agentId": "kid"}); f.get("stopping") != "true" || f.get("agent", "state") != "stopped" {
+	ui.do("map/subscribe", msg{"filter": msg{"eventTypes": []string{"agent_state_changed"}}})
+	if f := ui.do("map/agents/stop", msg{"agentId": "kid", "reason": "out of budget", "force": true}); f.get("stopping") != "true" || f.get("agent", "state") != "stopped" || f.get("agent", "lifecycle", "exitReason") != "out of budget" {
 		t.Errorf("%s", f.raw)
 	}
+	if f := ui.event("agent_state_changed"); f.said("event", "data", "reason") != "out of budget" {
+		t.Errorf("%s", f.raw)
+	}
+	if f := boss.do("map/agents/spawn", msg{"agentId": "kid-2", "requestedScopes": []string{"npm:publish"}, "ttlMinutes": 5}); f.get("delegatedCredentials") != "" || f.get("_meta", "delegatedCredentials") == "" {
+		t.Errorf("%s", f.raw)
+	}
+	boss.do("map/agents/unregister", msg{"agentId": "kid-2"})
 	ui.refused(3003, "map/agents/stop", msg{"agentId": "kid"})
 	boss.refused(3003, "map/send", msg{"to": "kid"})
 	boss.refused(3001, "map/agents/update", msg{"agentId": "kid", "state": "idle"})

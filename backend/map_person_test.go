@@ -166,6 +166,10 @@ func TestMAPDirective(t *testing.T) {
 	eventually(t, "it is acknowledged", func() bool { return state(id) == "acknowledged" })
 	h.operator().call("POST", "/v1/agents/map%2Fa/stop", nil).want(200)
 	eventually(t, "it is stopped", func() bool { return b.do("map/agents/get", msg{"agentId": "a"}).get("agent", "state") == "stopped" })
+	b.refused(1003, "map/agents/register", msg{"agentId": "a"}) // the operator's stop is not its own to end
+	if f := b.do("map/agents/get", msg{"agentId": "a"}); f.get("agent", "state") != "stopped" {
+		t.Errorf("%s", f.raw)
+	}
 	h.operator().call("DELETE", "/v1/agents/map%2Fa", nil)
 	select {
 	case <-b.closed:

@@ -106,8 +106,10 @@ func (t *Tx) resolve(p *participant, from string, a address) ([]string, error) {
 		return nil, noAgent(a.id)
 	case "agents":
 		var out []string
+		seen := map[string]bool{}
 		for _, id := range a.agents {
-			if id, ok := t.reach(p, id); ok && !slices.Contains(out, id) {
+			if id, ok := t.reach(p, id); ok && !seen[id] {
+				seen[id] = true
 				out = append(out, id)
 			}
 		}

@@ -22,12 +22,17 @@ type Register struct {
 	Metadata      map[string]Raw `json:"metadata"`
 	Relationships []Relationship `json:"relationships"`
 
-	InitialMessage *Message `json:"initialMessage"` // of a spawn
+	// Of a spawn.
+	InitialMessage  *Message `json:"initialMessage"`
+	RequestedScopes []string `json:"requestedScopes"`
 }
 
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.
 func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 	if a := t.theSame(s.p, r); a != nil {
+		if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
+			return nil, denied("%s", err)
+		}
 		from := a.Owner
 		t.adopt(s.p, a)
 		if s.p.Agent == "" {
@@ -96,12 +101,25 @@ func (t *Tx) again(a *agent, r Register) {
 	if a.Agent.State == "stopped" || a.Agent.State == "failed" {
 		before := a.Agent.State
 		a.Agent.State = "registered"
-		t.stateChanged(a, before, a.Agent.ID)
+		t.stateChanged(a, before, a.Agent.ID, "")
 	}
 	a.Agent.Lifecycle.LastActiveAt = t.now
 	t.saveAgent(a)
 	for _, id := range r.Scopes {
 		t.enterScope(a, id)
+	}
+	t.joinByRole(a)
+}
+
+// joinByRole puts an agent into the scopes that are for its role.
+func (t *Tx) joinByRole(a *agent) {
+	if a.Agent.Role == "" {
+		return
+	}
+	for _, s := range t.sortedScopes() {
+		if slices.Contains(s.Scope.AutoJoinRoles, a.Agent.Role) {
+			t.join(s, a)
+		}
 	}
 }
 
@@ -174,11 +192,7 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	for _, scope := range r.Scopes {
 		t.enterScope(a, scope)
 	}
-	for _, s := range t.sortedScopes() {
-		if r.Role != "" && slices.Contains(s.Scope.AutoJoinRoles, r.Role) {
-			t.join(s, a)
-		}
-	}
+	t.joinByRole(a)
 	t.after(func() { t.n.OnPresence(id, true) })
 	return a, nil
 }
@@ -232,6 +246,9 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 		if a := t.st.agents[r.ID]; a != nil {
 			owner := t.st.participants[a.Owner]
 			if a.Owner != s.p.Participant && a.Principal == s.p.Principal.ID && (owner == nil || owner.conn == nil) {
+				if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
+					return nil, denied("%s", err)
+				}
 				t.adopt(s.p, a)
 				t.again(a, r)
 				t.drainSoon(s.p)
@@ -244,6 +261,9 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 		return nil, err
 	}
 	result := map[string]any{"agent": a.Agent}
+	if len(r.RequestedScopes) > 0 { // nothing is handed on without the person's word
+		result["_meta"] = map[string]any{"delegatedCredentials": "none: credentials are asked for with cred/get"}
+	}
 	if m := r.InitialMessage; m != nil {
 		result["messageId"] = t.post(s.p, s.p.name(), Send{To: encode(map[string]any{"agent": a.Agent.ID}), Payload: m.Payload, Meta: m.Meta}, []string{a.Agent.ID}).id
 	}
@@ -404,7 +424,7 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 	a.Agent.Lifecycle = &life
 	if u.State != "" && u.State != before {
 		a.Agent.State = u.State
-		t.stateChanged(a, before, u.ID)
+		t.stateChanged(a, before, u.ID, "")
 	}
 	if len(u.Environment) > 0 {
 		a.Agent.Environment = u.Environment
@@ -414,8 +434,18 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 	return map[string]any{"agent": a.Agent}, nil
 }
 
-// stateChanged tells of a state that an agent has come to.
-func (t *Tx) stateChanged(a *agent, before, source string) {
+// maxReason is how long a reason may be that is kept, in bytes.
+const maxReason = 1000
+
+func clipped(reason string) string {
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return reason
+}
+
+// stateChanged tells of a state that an agent has come to, and why if somebody said so.
+func (t *Tx) stateChanged(a *agent, before, source, reason string) {
 	life := *a.Agent.Lifecycle
 	switch a.Agent.State {
 	case "stopped", "failed":
@@ -426,12 +456,16 @@ func (t *Tx) stateChanged(a *agent, before, source string) {
 		}
 	}
 	a.Agent.Lifecycle = &life
-	t.emit(Event{Type: "agent_state_changed", Source: source}, map[string]any{"agentId": a.Agent.ID, "previousState": before, "newState": a.Agent.State}, t.aboutAgent(a))
+	data := map[string]any{"agentId": a.Agent.ID, "previousState": before, "newState": a.Agent.State}
+	if reason != "" {
+		data["reason"] = reason
+	}
+	t.emit(Event{Type: "agent_state_changed", Source: source}, data, t.aboutAgent(a))
 	t.saveAgent(a)
 }
 
 // Steer stops, suspends or resumes an agent: verb is "stop", "suspend" or "resume".
-func (t *Tx) Steer(s *Session, id, verb string) (map[string]any, error) {
+func (t *Tx) Steer(s *Session, id, verb, reason string) (map[string]any, error) {
 	a, err := t.agent(s.p, id)
 	if err != nil {
 		return nil, err
@@ -439,13 +473,13 @@ func (t *Tx) Steer(s *Session, id, verb string) (map[string]any, error) {
 	if !t.controls(s.p, a) {
 		return nil, denied("the agent is somebody else's")
 	}
-	if err := t.steer(a, verb); err != nil {
+	if err := t.steer(a, verb, clipped(reason)); err != nil {
 		return nil, err
 	}
 	return map[string]any{map[string]string{"stop": "stopping", "suspend": "suspended", "resume": "resumed"}[verb]: true, "agent": a.Agent}, nil
 }
 
-func (t *Tx) steer(a *agent, verb string) error {
+func (t *Tx) steer(a *agent, verb, reason string) error {
 	before := a.Agent.State
 	over := before == "stopped" || before == "failed"
 	switch {
@@ -455,7 +489,12 @@ func (t *Tx) steer(a *agent, verb string) error {
 		return refuse(CodeAgentState, "Cannot %s agent in state: %s", verb, before)
 	}
 	a.Agent.State = map[string]string{"stop": "stopped", "suspend": "suspended", "resume": "idle"}[verb]
-	t.stateChanged(a, before, a.Agent.ID)
+	if verb == "stop" && reason != "" {
+		life := *a.Agent.Lifecycle
+		life.ExitReason = reason
+		a.Agent.Lifecycle = &life
+	}
+	t.stateChanged(a, before, a.Agent.ID, reason)
 	return nil
 }
 
@@ -464,7 +503,7 @@ func (t *Tx) steer(a *agent, verb string) error {
 func (t *Tx) StopByPerson(peer string, name func(agent string) string) {
 	for id, a := range t.st.agents {
 		if name(id) == peer {
-			_ = t.steer(a, "stop") // it had stopped by itself
+			_ = t.steer(a, "stop", "the operator stopped it") // it had stopped by itself
 		}
 	}
 }

@@ -22,7 +22,13 @@ var granted = map[string][]string{
 }
 
 // unschemed are groups that published clients declare and the schema has no place for.
-var unschemed = []string{"workspace", "federation"}
+var unschemed = []string{"workspace", "federation", streaming}
+
+// streaming.supportsAck is of those who declare it: they say how far they have read. Nobody else is told of it.
+const (
+	streaming   = "streaming"
+	supportsAck = "supportsAck"
+)
 
 // Effective is what a participant may do that declared that of itself: a capability that it names as false it has not.
 func Effective(declared Capabilities) Capabilities {
@@ -50,8 +56,11 @@ func (c Capabilities) known() Capabilities {
 }
 
 // reported is what a participant is told that it may do: of credentials nothing where there are none.
-func (t *Tx) reported(c Capabilities) Capabilities {
+func (t *Tx) reported(c, declared Capabilities) Capabilities {
 	out := c.known()
+	if declared[streaming][supportsAck] {
+		out[streaming] = map[string]bool{supportsAck: true}
+	}
 	if len(t.n.Brokered()) == 0 {
 		out["credentials"] = map[string]bool{}
 		for _, name := range granted["credentials"] {
@@ -81,6 +90,10 @@ func (c *Capabilities) UnmarshalJSON(raw []byte) error {
 		return err
 	}
 	*c = Capabilities{}
+	var acks map[string]any
+	if json.Unmarshal(groups[streaming], &acks) == nil && acks[supportsAck] == true {
+		(*c)[streaming] = map[string]bool{supportsAck: true}
+	}
 	for group := range granted {
 		var flags map[string]any
 		if text, ok := groups[group]; !ok || json.Unmarshal(text, &flags) != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"slices"
 	"time"
 )
 
@@ -76,7 +77,7 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	}
 	t.drainSoon(p)
 	result := map[string]any{
-		"protocolVersion": 1, "sessionId": p.ID, "participantId": p.Participant, "capabilities": t.reported(p.caps), "resumeToken": token, "reconnected": resumed,
+		"protocolVersion": 1, "sessionId": p.ID, "participantId": p.Participant, "capabilities": t.reported(p.caps, p.Declared), "resumeToken": token, "reconnected": resumed,
 		"ownedAgents": owned, "principal": map[string]any{"id": who.ID, "issuer": "deskbell"},
 	}
 	if len(reclaimed) > 0 {
@@ -141,6 +142,24 @@ func (t *Tx) Lost(s *Session, conn Peer) {
 		t.away(a)
 	}
 	if t.grace(p) == 0 {
+		t.gone(p)
+	}
+	t.fewAway()
+}
+
+// fewAway lets those go who were lost longest ago, where there are too many.
+func (t *Tx) fewAway() {
+	var lost []*participant
+	for _, p := range t.st.participants {
+		if p.conn == nil {
+			lost = append(lost, p)
+		}
+	}
+	if len(lost) <= t.n.Limits.Away {
+		return
+	}
+	slices.SortFunc(lost, func(a, b *participant) int { return int(a.AwaySince - b.AwaySince) })
+	for _, p := range lost[:len(lost)-t.n.Limits.Away] {
 		t.gone(p)
 	}
 }

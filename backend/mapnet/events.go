@@ -97,8 +97,10 @@ type Subscribe struct {
 // How events of the past are read: so many at a time, that nobody waits long for the network meanwhile, and at most so
 // many on their way to a client that says how far it has read.
 const (
-	pageOf = 500
-	ahead  = 1000
+	pageOf    = 500
+	pageBytes = 8 << 20  // of one answer
+	maxFilter = 64 << 10 // which every event is held against
+	ahead     = 1000
 )
 
 // Subscribe begins a subscription. Its first event comes after the answer. behind says that there is something to catch
@@ -106,6 +108,9 @@ const (
 func (t *Tx) Subscribe(s *Session, q Subscribe) (out map[string]any, behind bool, err error) {
 	if len(s.p.subs) >= t.n.Limits.Subscriptions {
 		return nil, false, refuse(CodeQuota, "Too many subscriptions")
+	}
+	if q.Filter != nil && len(encode(q.Filter)) > maxFilter {
+		return nil, false, refuse(CodeQuota, "A filter may be %d bytes long", maxFilter)
 	}
 	sub := &subscription{id: "sub-" + t.n.NewID(), p: s.p, filter: q.Filter, o: q.Options, live: true}
 	if len(q.ReplayFrom) > 0 && string(q.ReplayFrom) != "null" {
@@ -131,15 +136,17 @@ func (t *Tx) CatchUp(s *Session, id string) (frames [][]byte, more bool, err err
 		sub.pending = false // its client's next word goes on with it
 		return nil, false, nil
 	}
-	n := 0
+	n, bytes := 0, 0
 	_, err = t.past(sub.last, sub.from, func(l Logged) bool {
-		if n++; n > pageOf {
+		if n++; n > pageOf || bytes > pageBytes {
 			more = true
 			return false
 		}
 		sub.last = l.Event.ID
 		if t.wants(sub, l) {
-			frames = append(frames, sub.frame(l.Event))
+			frame := sub.frame(l.Event)
+			frames = append(frames, frame)
+			bytes += len(frame)
 		}
 		return true
 	})
@@ -321,6 +328,9 @@ func (t *Tx) Replay(s *Session, q *Replay, out *Replayed) (more bool, err error)
 		limit = 100
 	}
 	limit = min(limit, 1000)
+	if q.Filter != nil && len(encode(q.Filter)) > maxFilter {
+		return false, refuse(CodeQuota, "A filter may be %d bytes long", maxFilter)
+	}
 	sub := &subscription{p: s.p, filter: q.Filter}
 	n := 0
 	last := q.After
@@ -333,10 +343,11 @@ func (t *Tx) Replay(s *Session, q *Replay, out *Replayed) (more bool, err error)
 			return false
 		}
 		if t.wants(sub, l) {
-			if len(out.Events) == limit {
+			if len(out.Events) == limit || out.bytes > pageBytes {
 				out.More = true
 				return false
 			}
+			out.bytes += len(l.Event.Data)
 			e := map[string]any{"eventId": l.Event.ID, "timestamp": l.Event.Timestamp, "event": l.Event}
 			if len(l.Event.CausedBy) > 0 {
 				e["causedBy"] = l.Event.CausedBy
@@ -357,6 +368,7 @@ func (t *Tx) Replay(s *Session, q *Replay, out *Replayed) (more bool, err error)
 type Replayed struct {
 	Events         []map[string]any
 	More           bool
+	bytes          int
 	begun, unknown bool
 }
 

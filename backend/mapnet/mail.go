@@ -158,10 +158,10 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	if len(q.Subject)+len(q.Metadata) > t.n.Limits.AgentBytes {
 		return nil, refuse(CodeQuota, "What a conversation says of itself may be %d bytes long", t.n.Limits.AgentBytes)
 	}
-	if len(t.st.convs) >= t.n.Limits.Conversations {
-		return nil, refuse(CodeQuota, "Too many conversations")
-	}
 	me := s.p.name()
+	if err := t.roomForConversation(me); err != nil {
+		return nil, err
+	}
 	if slices.ContainsFunc(q.Participants, func(x Invitee) bool { return x.ID == Human }) {
 		var err error
 		if turn := q.InitialTurn; turn != nil {
@@ -182,12 +182,27 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	t.emit(Event{Type: "mail.created", Source: me}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": q.Subject, "createdBy": me}, t.inConversation(c))
 	result := map[string]any{"participant": c.Members[0]}
 	if q.InitialTurn != nil {
+		q.InitialTurn.Thread, q.InitialTurn.InReplyTo = "", "" // there is nothing yet that it could follow
 		result["initialTurn"] = t.say(c, c.Members[0], *q.InitialTurn, Source{Type: "explicit", Method: "mail/turn"}, "")
 	} else if c.current(Human) != nil {
 		t.invitation(c, me)
 	}
 	result["conversation"] = c.Conversation
 	return result, nil
+}
+
+// roomForConversation refuses one conversation too many, of everybody's or of somebody's own.
+func (t *Tx) roomForConversation(me string) error {
+	own := 0
+	for _, c := range t.st.convs {
+		if c.open() && c.Conversation.CreatedBy == me {
+			own++
+		}
+	}
+	if len(t.st.convs) >= t.n.Limits.Conversations || own >= t.n.Limits.OwnConversations {
+		return refuse(CodeQuota, "Too many conversations")
+	}
+	return nil
 }
 
 // begin makes a conversation with its initiator.
@@ -325,6 +340,9 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 // sizeOf refuses a turn that is too large, or for which there is no room.
 func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
 	l, n, all := t.n.Limits, len(q.Content)+len(q.Metadata), 0
+	if v := q.Visibility; v != nil && (len(v.IDs) > l.Members || len(v.Roles) > l.Members) {
+		return badParam("/visibility", "must name at most %d", l.Members)
+	}
 	if c != nil {
 		all = c.bytes
 	}

@@ -67,7 +67,7 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	} else if since, _ = strconv.ParseInt(string(q.CatchUp.From), 10, 64); since > 0 {
 		list = slices.DeleteFunc(list, func(x *Turn) bool { return x.Timestamp <= since })
 	}
-	list, next := cut(Page{Limit: q.CatchUp.Limit}, 50, list, func(x *Turn) string { return x.ID })
+	list, next := cutTurns(Page{Limit: q.CatchUp.Limit}, list)
 	result["history"] = append([]*Turn{}, list...)
 	if next != "" {
 		result["historyCursor"] = next
@@ -187,7 +187,7 @@ func (t *Tx) pass(from, to string, payload Raw, meta map[string]any, item string
 	msg := Message{ID: "msg-" + t.n.NewID(), From: from, To: encode(map[string]any{"agent": to}), Timestamp: t.now, Payload: payload}
 	var parsed MessageMeta
 	msg.Meta, parsed = t.stamped(encode(meta))
-	t.hand(msg, parsed, to, map[string]bool{}, item, nil)
+	t.hand(msg, parsed, to, &fan{sent: map[string]bool{}}, item, nil)
 	t.emit(Event{Type: "message_sent", Source: from}, flat(map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "message": msg, "timestamp": t.now}, parsed, msg), t.aboutMessage(msg, parsed, to))
 }
 

@@ -48,7 +48,7 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	if n := q.Include.RecentTurns; n > 0 {
 		recent := slices.Clone(turns[max(0, len(turns)-n):])
 		slices.Reverse(recent)
-		result["recentTurns"] = recent
+		result["recentTurns"] = fitting(recent)
 	}
 	if q.Include.Stats {
 		byType, active := map[string]int{}, map[string]bool{}
@@ -59,6 +59,27 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 		result["stats"] = map[string]any{"totalTurns": len(turns), "turnsByContentType": byType, "activeParticipants": len(active), "threadCount": len(c.threads(turns))}
 	}
 	return result, nil
+}
+
+// fitting are the first turns of a list that one answer holds.
+func fitting(list []*Turn) []*Turn {
+	bytes := 0
+	for i, turn := range list {
+		if bytes += turn.size(); bytes > pageBytes && i > 0 {
+			return list[:i]
+		}
+	}
+	return list
+}
+
+// cutTurns is cut for turns, of which one answer holds so many bytes.
+func cutTurns(q Page, list []*Turn) ([]*Turn, string) {
+	id := func(x *Turn) string { return x.ID }
+	page, next := cut(q, 50, list, id)
+	if held := fitting(page); len(held) < len(page) {
+		return held, id(held[len(held)-1])
+	}
+	return page, next
 }
 
 // membersFor are the members that a participant may know of: who left knows of those who were there with it.
@@ -127,6 +148,15 @@ func paged(result map[string]any, next string) map[string]any {
 	return result
 }
 
+// place is where a turn stands that a participant may read: one that it may not is not there.
+func (t *Tx) place(p *participant, c *conversation, id string) (int, error) {
+	i, ok := c.byID[id]
+	if !ok || !t.reads(p, c, c.turns[i].Participant, c.turns[i].Visibility, c.turns[i].Timestamp) {
+		return 0, refuse(CodeNoTurn, "Turn not found: %s", id)
+	}
+	return i, nil
+}
+
 // TurnList asks for turns.
 type TurnList struct {
 	Conversation string `json:"conversationId"`
@@ -158,9 +188,9 @@ func (t *Tx) ListTurns(s *Session, q TurnList) (map[string]any, error) {
 		to *int
 	}{{f.AfterTurn, &after}, {f.BeforeTurn, &before}} {
 		if edge.id != "" {
-			i, ok := c.byID[edge.id]
-			if !ok {
-				return nil, refuse(CodeNoTurn, "Turn not found: %s", edge.id)
+			i, err := t.place(s.p, c, edge.id)
+			if err != nil {
+				return nil, err
 			}
 			*edge.to = i
 		}
@@ -174,7 +204,7 @@ func (t *Tx) ListTurns(s *Session, q TurnList) (map[string]any, error) {
 	if q.Order == "desc" {
 		slices.Reverse(list)
 	}
-	list, next := cut(Page{q.Limit, q.Cursor}, 50, list, func(x *Turn) string { return x.ID })
+	list, next := cutTurns(Page{q.Limit, q.Cursor}, list)
 	return paged(map[string]any{"turns": list}, next), nil
 }
 
@@ -208,17 +238,15 @@ func (t *Tx) ReplayMail(s *Session, q MailReplay) (map[string]any, error) {
 	}
 	from := -1
 	if q.FromTurn != "" {
-		i, ok := c.byID[q.FromTurn]
-		if !ok {
-			return nil, refuse(CodeNoTurn, "Turn not found: %s", q.FromTurn)
+		if from, err = t.place(s.p, c, q.FromTurn); err != nil {
+			return nil, err
 		}
-		from = i
 	}
 	all := slices.DeleteFunc(t.legible(s.p, c), func(x *Turn) bool {
 		return q.Thread != "" && x.ThreadID != q.Thread || len(q.ContentTypes) > 0 && !slices.Contains(q.ContentTypes, x.ContentType)
 	})
 	list := slices.DeleteFunc(slices.Clone(all), func(x *Turn) bool { return c.byID[x.ID] <= from || x.Timestamp < q.From })
-	page, next := cut(Page{q.Limit, q.Cursor}, 50, list, func(x *Turn) string { return x.ID })
+	page, next := cutTurns(Page{q.Limit, q.Cursor}, list)
 	missed := 0
 	if len(page) > 0 {
 		missed = slices.Index(all, page[0])
@@ -234,6 +262,12 @@ type SummaryQuery struct {
 		To     string `json:"toTurnId"`
 		Thread string `json:"threadId"`
 	} `json:"scope"`
+	Include struct {
+		Points       bool `json:"keyPoints"`
+		Decisions    bool `json:"keyDecisions"`
+		Questions    bool `json:"openQuestions"`
+		Participants bool `json:"participants"`
+	} `json:"include"`
 }
 
 // Summarize answers mail/summary with an extract of what was said: nothing is made up.
@@ -248,9 +282,9 @@ func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
 		at *int
 	}{{q.Scope.From, &from}, {q.Scope.To, &to}} {
 		if edge.id != "" {
-			i, ok := c.byID[edge.id]
-			if !ok {
-				return nil, refuse(CodeNoTurn, "Turn not found: %s", edge.id)
+			i, err := t.place(s.p, c, edge.id)
+			if err != nil {
+				return nil, err
 			}
 			*edge.at = i
 		}
@@ -262,7 +296,61 @@ func (t *Tx) Summarize(s *Session, q SummaryQuery) (map[string]any, error) {
 	text := t.extract(c, list)
 	// Only its asker may read all of what it is made from.
 	t.emit(Event{Type: "mail.summary.generated", Source: s.p.name()}, map[string]any{"conversationId": c.Conversation.ID, "summary": text}, Audience{Names: t.ids(s.p)})
-	return map[string]any{"summary": text, "generated": false}, nil
+	out := map[string]any{"summary": text, "generated": false}
+	if q.Include == (SummaryQuery{}).Include {
+		return out, nil
+	}
+	points, decisions, questions, speakers := sift(list)
+	for name, part := range map[string]struct {
+		wanted bool
+		lines  []string
+	}{"keyPoints": {q.Include.Points, points}, "keyDecisions": {q.Include.Decisions, decisions}, "openQuestions": {q.Include.Questions, questions}, "participants": {q.Include.Participants, speakers}} {
+		if part.wanted {
+			out[name] = append([]string{}, part.lines...)
+		}
+	}
+	return out, nil
+}
+
+// maxSifted is how many lines each part of a summary has at most, the latest, and siftedOf of how many turns.
+const (
+	maxSifted = 20
+	siftedOf  = 500
+	siftedMax = 16 << 10 // longer ones are no questions
+)
+
+// sift sorts what was said: questions that somebody answered with their last answer, those that nobody did, what is neither
+// question nor answer, and who spoke. A question says so itself, or ends like one; an answer names what it answers.
+func sift(turns []*Turn) (points, decisions, open, speakers []string) {
+	turns = turns[max(0, len(turns)-siftedOf):]
+	answer := map[string]*Turn{}
+	for _, turn := range turns {
+		if turn.InReplyTo != "" {
+			answer[turn.InReplyTo] = turn
+		}
+	}
+	line := func(turn *Turn) string { return turn.Participant + ": " + firstLine(turn.Text(), 160) }
+	for _, turn := range turns {
+		if !slices.Contains(speakers, turn.Participant) {
+			speakers = append(speakers, turn.Participant)
+		}
+		if turn.size() > siftedMax {
+			continue
+		}
+		asks, _, _ := turnAsks(turn.Content, turn.Metadata)
+		switch a := answer[turn.ID]; {
+		case !asks && !strings.HasSuffix(strings.TrimSpace(turn.Text()), "?"):
+			if turn.InReplyTo == "" {
+				points = append(points, line(turn))
+			}
+		case a != nil:
+			decisions = append(decisions, line(turn)+" — "+line(a))
+		default:
+			open = append(open, line(turn))
+		}
+	}
+	last := func(lines []string) []string { return lines[max(0, len(lines)-maxSifted):] }
+	return last(points), last(decisions), last(open), speakers
 }
 
 // extract is the first and the last things that were said, cut short.

@@ -1,6 +1,9 @@
 package mapnet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // name is an id of an agent or a participant that belongs to somebody who proved themselves. Conversations, scopes and
 // answers know who is meant by ids alone: nobody else takes one up while any of them may still mean the one before.
@@ -19,6 +22,9 @@ func (t *Tx) reserved(id string, who Principal) bool {
 // reserve keeps an id for who proved themselves.
 func (t *Tx) reserve(id string, who Principal) {
 	if who.Proved {
+		if len(t.st.names) >= t.n.Limits.Names {
+			t.forgetNames(t.n.Limits.Names / 2)
+		}
 		t.keepName(&name{ID: id, Principal: who.ID, At: t.now})
 	}
 }
@@ -43,6 +49,22 @@ func (t *Tx) dueNames() {
 			delete(t.st.names, id)
 			t.drop(kindName, id)
 		}
+	}
+}
+
+// forgetNames forgets ids that nothing means, those first that were in use longest ago, until there are at most so many.
+func (t *Tx) forgetNames(most int) {
+	meant := t.meant()
+	var idle []*name
+	for id, n := range t.st.names {
+		if !meant[id] {
+			idle = append(idle, n)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *name) int { return int(a.At - b.At) })
+	for _, n := range idle[:min(len(idle), max(0, len(t.st.names)-most))] {
+		delete(t.st.names, n.ID)
+		t.drop(kindName, n.ID)
 	}
 }
 

@@ -99,25 +99,30 @@ type Limits struct {
 	AllAgents     int
 	Orphans       time.Duration // how long an agent is kept that nobody speaks for
 	Scopes        int
+	OwnScopes     int // that one agent or participant made
 	Conversations int
-	Turns         int // of one conversation
-	TurnBytes     int // of one turn
-	ConvBytes     int // of all turns of one conversation
-	AllTurnBytes  int // of all turns
-	Members       int // of one conversation
-	AgentBytes    int // of what an agent says of itself
-	AgentScopes   int // that one agent is in
-	Fan           int // bytes of one message for all its recipients together
-	Notices       int // for the person, of one agent in a minute
-	Events        int // kept for replay
-	EventBytes    int // of them
-	EventAge      time.Duration
+	// OwnConversations are open ones that one agent or participant began.
+	OwnConversations int
+	Names            int // that are kept for those who proved themselves
+	Away             int // sessions whose connection was lost
+	Turns            int // of one conversation
+	TurnBytes        int // of one turn
+	ConvBytes        int // of all turns of one conversation
+	AllTurnBytes     int // of all turns
+	Members          int // of one conversation
+	AgentBytes       int // of what an agent says of itself
+	AgentScopes      int // that one agent is in
+	Fan              int // bytes of one message for all its recipients together
+	Notices          int // for the person, of one agent in a minute
+	Events           int // kept for replay
+	EventBytes       int // of them
+	EventAge         time.Duration
 }
 
 // DefaultLimits are the limits of a hub for one person.
 func DefaultLimits() Limits {
 	return Limits{Grace: time.Minute, QueueTTL: time.Hour, KeepAnswers: 30 * 24 * time.Hour, PerAgent: 1000, PerAgentBytes: 16 << 20, Queued: 50_000, QueuedBytes: 128 << 20, Subscriptions: 200,
-		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, Conversations: 20_000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
+		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, OwnScopes: 1000, Conversations: 20_000, OwnConversations: 2000, Names: 10_000, Away: 2000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
 		Members: 1000, AgentBytes: 256 << 10, AgentScopes: 200, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
 }
 

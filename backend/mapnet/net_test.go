@@ -72,6 +72,8 @@ type ear struct {
 	went   []func(bool)
 	behind bool
 	late   []string
+	read   int                 // frames that got has looked at
+	events map[string][]string // by subscription
 }
 
 func (e *ear) Send(frame []byte) bool {

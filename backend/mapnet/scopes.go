@@ -68,7 +68,13 @@ func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
 }
 
 func (t *Tx) addScope(sc *scope) error {
-	if len(t.st.scopes) >= t.n.Limits.Scopes {
+	own := 0
+	for _, other := range t.st.scopes {
+		if other.Creator == sc.Creator {
+			own++
+		}
+	}
+	if len(t.st.scopes) >= t.n.Limits.Scopes || own >= t.n.Limits.OwnScopes {
 		return refuse(CodeQuota, "Too many scopes")
 	}
 	t.st.scopes[sc.Scope.ID] = sc

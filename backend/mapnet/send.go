@@ -130,7 +130,7 @@ func (t *Tx) post(p *participant, from string, m Send, targets []string) sent {
 	var meta MessageMeta
 	msg.Meta, meta = t.stamped(m.Meta)
 	out := sent{id: msg.ID, delivered: []string{}, receipt: &Receipt{}}
-	frames := map[string]bool{} // by participant: each connection gets a message once
+	frames := &fan{sent: map[string]bool{}}
 	var turn *Turn
 	if meta.Mail != nil {
 		turn, out.warning = t.intercept(p, from, msg, meta, slices.Contains(targets, Human))
@@ -215,7 +215,7 @@ func (t *Tx) undeliverable(m Send, target string) string {
 // hand gives a message to one recipient, or lets it wait for it. It returns the participant that has it. What must not get
 // lost (an answer of the person's, what is to be acknowledged or guaranteed) is kept until it was written; the receipt of
 // what is to be acknowledged waits for that.
-func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[string]bool, item string, r *Receipt) (string, bool) {
+func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames *fan, item string, r *Receipt) (string, bool) {
 	if target == Human {
 		t.delivered(msg, meta, Human)
 		return Human, true
@@ -227,12 +227,12 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[strin
 	case item == "" && p.takesNothing():
 		t.failed(msg, msg.From, "the recipient takes no messages")
 		return "", false
-	case live && frames[p.Participant]:
+	case live && frames.sent[p.Participant]:
 		t.delivered(msg, meta, target)
 		return p.Participant, true
 	case live && !keep && !t.waits(target, p.conn):
-		frames[p.Participant] = true
-		t.notify(p, "map/message", map[string]any{"message": msg})
+		frames.sent[p.Participant] = true
+		t.Send(p.conn, frames.of(msg))
 		t.delivered(msg, meta, target)
 		return p.Participant, true
 	case !live && item == "" && t.st.agents[target] == nil:
@@ -250,7 +250,7 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[strin
 		}
 		return target, true
 	}
-	frames[p.Participant] = true
+	frames.sent[p.Participant] = true
 	if meta.Delivery == "acknowledged" && r != nil {
 		q.receipt = r
 		r.left++
@@ -260,9 +260,22 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames map[strin
 	case t.waitsBefore(target, q, p.conn):
 		t.drainSoon(p)
 	default:
-		t.launch(p.conn, q)
+		t.launch(p.conn, q, frames.of(msg))
 	}
 	return p.Participant, true
+}
+
+// fan is a message on its way to several recipients: one frame, that each connection gets once.
+type fan struct {
+	sent  map[string]bool // by participant
+	frame []byte
+}
+
+func (f *fan) of(msg Message) []byte {
+	if f.frame == nil {
+		f.frame = encode(map[string]any{"jsonrpc": "2.0", "method": "map/message", "params": map[string]any{"message": msg}})
+	}
+	return f.frame
 }
 
 // waits says whether something waits for an agent that is not on its way to that connection.
@@ -326,9 +339,8 @@ func (t *Tx) acknowledge(q *queued) {
 }
 
 // launch sends a message that waits to a connection. It waits until it was written.
-func (t *Tx) launch(conn Peer, q *queued) {
+func (t *Tx) launch(conn Peer, q *queued, frame []byte) {
 	q.to = conn
-	frame := encode(map[string]any{"jsonrpc": "2.0", "method": "map/message", "params": map[string]any{"message": q.Message}})
 	n := t.n
 	t.after(func() {
 		conn.Hand(frame, func(wrote bool) { n.went(flight{q, conn, wrote}) })
@@ -416,7 +428,7 @@ func (t *Tx) drain(p *participant) {
 				t.unqueue(id, q)
 				t.failed(q.Message, q.from(), "the recipient takes no messages")
 			default:
-				t.launch(p.conn, q)
+				t.launch(p.conn, q, (&fan{}).of(q.Message))
 			}
 		}
 	}
@@ -509,7 +521,7 @@ func (t *Tx) Directive(agent, key string, payload Raw, priority string, handed f
 		meta["priority"] = priority
 	}
 	msg := Message{ID: "msg-" + t.n.NewID(), From: Human, To: encode(map[string]any{"agent": agent}), Timestamp: t.now, Payload: payload, Meta: encode(meta)}
-	conn, frame := p.conn, encode(map[string]any{"jsonrpc": "2.0", "method": "map/message", "params": map[string]any{"message": msg}})
+	conn, frame := p.conn, (&fan{}).of(msg)
 	t.after(func() { conn.Hand(frame, handed) })
 	_, parsed := t.stamped(msg.Meta)
 	t.delivered(msg, parsed, agent)

@@ -27,11 +27,12 @@ for (const C of [AgentConnection, ClientConnection]) {
   for (const [name, d] of calls(C)) C.prototype[name] = function (...args) { used.add(`${C.name}.${name}`); return d.value.apply(this, args); };
 }
 
-/** What these clients want besides the schema: the time of a message, and what they put into its meta. */
+/** What these clients want besides the schema: the time of a message, what they put into its meta, and acknowledgements where they said that they have them. */
 function plain(v) {
   if (v === null || typeof v !== 'object') return v;
   for (const [k, x] of Object.entries(v)) {
     if (k === 'message' && x && typeof x === 'object' && 'from' in x) { delete x.timestamp; if (x.meta) delete x.meta.protocol; }
+    if (k === 'capabilities' && x?.streaming) delete x.streaming;
     plain(x);
   }
   return v;
@@ -315,18 +316,45 @@ test('several agents and a client at once: nothing is lost, and everything is to
   await ui.disconnect();
 });
 
+test('a client that says how far it has read gets everything, in portions', async () => {
+  await hub.call('PATCH', '/v1/settings', { 'rate_limit.requests_per_minute': 100_000 });
+  const ui = await client('reader-on', { capabilities: { streaming: { supportsAck: true } } });
+  const a = await agent('chatter');
+  const sub = await ui.subscribe({ eventTypes: ['message_sent'], fromAgents: ['chatter'] });
+  assert.equal(sub.supportsAck, true);
+  let n = 0;
+  sub.on('event', () => { n++; if (n === 500) sub.ack(n); }); // and then no more, for a while
+  const say = (many) => Promise.all(Array.from({ length: many }, (_, k) => a.send({ agent: 'chatter' }, k)));
+  await say(600);
+  await until('all of these', () => n === 600);
+  await ui.listAgents(); // the word went before
+  await say(1200);
+  await until('as many as may be on their way', () => n >= 1500);
+  await new Promise((r) => setTimeout(r, 300));
+  assert.ok(n < 1800, `${n} came`);
+  sub.ack(n);
+  await until('the rest', () => n === 1800);
+  await a.disconnect(); await ui.disconnect();
+});
+
 test('a lost connection comes back to its agent', async () => {
   const a = await agent('phoenix');
   await a.send({ agent: 'human' }, { text: 'Wait for it?' }, { expectsResponse: true, correlationId: 'w' });
   const it = await item('Wait for it?');
   await hub.down('SIGKILL');
   await hub.up();
+  const c = await agent('sender');
+  for (const delivery of ['fire-and-forget', 'acknowledged', 'guaranteed']) await c.send({ agent: 'phoenix' }, { text: delivery }, { delivery });
+  await hub.down('SIGKILL');
+  await hub.up();
   await hub.call('POST', `/v1/messages/${it.id}/resolve`, { resolution: 'answered', value: { text: 'now' } });
   const again = await AgentConnection.connect(url, { name: 'phoenix' });
   assert.equal(again.agentId, 'phoenix');
-  const m = await new Promise((r) => again.onMessage(r));
-  assert.equal(m.payload.text, 'now');
-  assert.equal(m.meta.correlationId, 'w');
+  const got = [];
+  again.onMessage((m) => { got.push(m); });
+  await until('all that waited', () => got.length === 4);
+  assert.deepEqual(got.map((m) => m.payload.text), ['fire-and-forget', 'acknowledged', 'guaranteed', 'now']);
+  assert.equal(got[3].meta.correlationId, 'w');
   await again.disconnect();
 });
 

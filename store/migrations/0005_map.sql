@@ -1,6 +1,6 @@
 -- The network of agents that speak MAP: what must outlive the hub, a record each.
 CREATE TABLE map_records (
-  kind TEXT NOT NULL,                     -- agent, scope, session, conversation, turn, queued, pending, asked, grant
+  kind TEXT NOT NULL,                     -- agent, scope, session, conversation, turn, queued, pending, asked, grant, name
   id   TEXT NOT NULL,
   body BLOB NOT NULL,                     -- JSON
   PRIMARY KEY (kind, id)

@@ -128,7 +128,10 @@ func (b *Binding) deliver(ctx context.Context, agent string, e mailbox.Entry) {
 	if b.do(ctx, func(tx *mapnet.Tx) {
 		tx.Directive(agent, e.Key, payload(e), priority(e), func(wrote bool) { went <- wrote })
 	}) == nil {
-		took = <-went // a connection says so in the time of one write, at most
+		select {
+		case took = <-went: // in the time of one write, at most
+		case <-ctx.Done(): // it may come twice
+		}
 	}
 	if !took {
 		b.mu.Lock()

@@ -33,6 +33,7 @@ const (
 	maxDepth   = 100
 	maxSockets = 2048
 	maxQueue   = 8192
+	maxBytes   = 32 << 20 // that wait for one connection: more than a page of past events beside a quarter of it
 	// helloTime is how long a connection may be silent before it introduces itself: published clients that reconnect
 	// leave sockets behind that never say a word.
 	helloTime = 5 * time.Second
@@ -126,7 +127,7 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		return protocol.Errorf(http.StatusServiceUnavailable, "too_many_connections", "too many connections")
 	}
 	defer b.sockets.Add(-1)
-	ws, err := socket.Accept(w, r, socket.Options{MaxFrame: maxFrame, Queue: maxQueue, Ping: 30 * time.Second})
+	ws, err := socket.Accept(w, r, socket.Options{MaxFrame: maxFrame, Queue: maxQueue, Bytes: maxBytes, Ping: 30 * time.Second})
 	if err != nil {
 		b.Log.Debug("no websocket", "protocol", Name, "err", err)
 		return nil // the answer is written already

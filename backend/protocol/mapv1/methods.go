@@ -56,7 +56,7 @@ func methods() map[string]method {
 	)
 	steer := func(verb string) method {
 		return with(stop, func(t *mapnet.Tx, s *mapnet.Session, p agentID) (map[string]any, error) {
-			return t.Steer(s, p.ID, verb)
+			return t.Steer(s, p.ID, verb, p.Reason)
 		})
 	}
 	return map[string]method{
