@@ -178,3 +178,41 @@ func TestPiRelayComesBack(t *testing.T) {
 		t.Errorf("%s", r.body)
 	}
 }
+
+// A pi that takes its time to come up is asked again who it is; until then the page says what may be wrong.
+func TestPiComesUpLate(t *testing.T) {
+	c := &clock{}
+	c.set(noon)
+	h := openHouse(t, withPi, withClock(c))
+	started := make(chan reply, 1)
+	go func() {
+		r, _ := h.operator().try(t.Context(), "POST", "/api/pi", msg{"folder": h.dir, "args": []string{"--late"}})
+		started <- r
+	}()
+	var r reply
+	eventually(t, "it is there", func() bool {
+		c.move(time.Minute)
+		select {
+		case r = <-started:
+			return true
+		default:
+			return false
+		}
+	})
+	id := r.want(http.StatusCreated).get("id")
+	h.waitPiText(id, "did not say yet that it is ready")
+	h.tellPi(id, "there at last")
+	h.waitPiText(id, "You said: there at last")
+	eventually(t, "it can be taken up again", func() bool {
+		s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id)
+		return err == nil && s.File == "/sessions/sess-1.jsonl"
+	})
+}
+
+// A pi that closes its output and lives on can neither say nor be told anything: it is ended.
+func TestPiThatFallsSilentForGood(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	_, _ = h.operator().try(t.Context(), "POST", "/api/pi/"+id+"/commands", msg{"text": "MUTE"})
+	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+}
