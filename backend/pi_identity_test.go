@@ -216,3 +216,29 @@ func TestPiThatFallsSilentForGood(t *testing.T) {
 	_, _ = h.operator().try(t.Context(), "POST", "/api/pi/"+id+"/commands", msg{"text": "MUTE"})
 	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
 }
+
+// A rule for one session ends with it: it does not hold in the one that takes its place, nor when it is taken up again.
+func TestPiRulesEndWithTheirSession(t *testing.T) {
+	h := openHouse(t, withPi)
+	inForce := func() int {
+		rules, err := h.hub.store.Rules(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rules)
+	}
+	rule := func(id string) {
+		h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi", "session": id, "tool": "bash"}}).want(http.StatusCreated)
+	}
+	id := h.startPi(msg{"gate": true})
+	rule(id)
+	h.tellPi(id, `ASK {"method":"input","title":"GATE"}`)
+	h.waitPiText(id, `{\"verdict\":\"allow\",\"reason\":\"\"}`)
+	h.tellPi(id, "/new")
+	eventually(t, "it has ended with the session that was replaced", func() bool { return inForce() == 0 })
+	then := "sess-1x"
+	h.waitPiText(then, "up in a new session")
+	rule(then)
+	h.endPi(then)
+	eventually(t, "it has ended with the process", func() bool { return inForce() == 0 })
+}

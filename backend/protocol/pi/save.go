@@ -88,6 +88,7 @@ func (l *live) save(ctx context.Context, anyway bool) {
 			return
 		}
 		if e != cur {
+			l.endRules(ctx, e.key)
 			l.mu.Lock()
 			l.saves = slices.DeleteFunc(l.saves, func(x *epoch) bool { return x == e })
 			l.mu.Unlock()
@@ -262,6 +263,16 @@ func (l *live) record(e *epoch) transcript.Session {
 		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
 	}
 	return e.rec
+}
+
+// endRules ends the rules that were for a session alone, which has ended.
+func (l *live) endRules(ctx context.Context, key string) {
+	if key == "" {
+		return
+	}
+	if err := l.b.Gate.EndSession(ctx, Name, key); err != nil {
+		l.b.Log.Error("rules of a session that ended", "protocol", Name, "err", err)
+	}
 }
 
 // forget takes the session out of those that run.

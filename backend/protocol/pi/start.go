@@ -206,7 +206,7 @@ func (l *live) read(p *piproc.Process) {
 	late := time.AfterFunc(soon, p.Stop)
 	exit, _ := p.Wait(context.Background())
 	late.Stop()
-	l.exit(l.endedAs(exit.Code, l.story(exit)))
+	l.exit(l.endedAs(exit.Code, l.story(exit)), true)
 }
 
 // story says how a pi ended, in words that help.
