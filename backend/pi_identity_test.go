@@ -3,6 +3,7 @@ package backend
 import (
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -241,4 +242,37 @@ func TestPiRulesEndWithTheirSession(t *testing.T) {
 	rule(then)
 	h.endPi(then)
 	eventually(t, "it has ended with the process", func() bool { return inForce() == 0 })
+}
+
+// A session that pi itself keeps is read without a pi, once, and can be taken up from there.
+func TestPiFilesAreRead(t *testing.T) {
+	folder, agent := t.TempDir(), t.TempDir()
+	t.Setenv("PI_CODING_AGENT_SESSION_DIR", agent)
+	h := openHouse(t, withPi)
+	file := filepath.Join(agent, "kept.jsonl")
+	text := `{"type":"session","version":3,"id":"kept","cwd":"` + folder + `"}` + "\n" + `{"type":"message","id":"1","message":{"role":"user","content":"mend the parser","timestamp":1795975473430}}` + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r := h.operator().call("POST", "/api/pi-files", msg{"folder": folder, "file": file}).want(http.StatusCreated); r.get("id") != "kept" {
+			t.Fatalf("%s", r.body)
+		}
+	}
+	if got := h.piText("kept"); got != "1 user: mend the parser\n" {
+		t.Errorf("%q", got)
+	}
+	if s := h.operator().call("GET", "/api/pi/kept", nil).want(http.StatusOK); s.get("session", "state") != "exited" || s.get("session", "resumable") != "true" {
+		t.Errorf("%s", s.body)
+	}
+	for _, wrong := range []string{"/etc/passwd", agent + "/../" + filepath.Base(agent) + "/kept.jsonl", ""} {
+		if r := h.operator().call("POST", "/api/pi-files", msg{"folder": folder, "file": wrong}); r.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d %s", wrong, r.status, r.body)
+		}
+	}
+	if again := h.startPi(msg{"resume": "kept"}); again != "kept" {
+		t.Fatalf("taken up as %s", again)
+	}
+	h.tellPi("kept", "go on")
+	h.waitPiText("kept", "1 user: mend the parser", "You said: go on")
 }

@@ -227,18 +227,24 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range e.dirty {
-		stored := *r
-		stored.N += e.offset
-		body, err := json.Marshal(stored)
+		stored, err := storedRow(r, e.offset)
 		if err != nil {
 			return nil, false, err
 		}
-		rows = append(rows, transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()})
+		rows = append(rows, stored)
 	}
 	slices.SortFunc(rows, func(a, b transcript.Row) int { return a.N - b.N })
 	clear(e.dirty)
 	moved, e.moved = e.moved, false
 	return rows, moved, nil
+}
+
+// storedRow is a row as it is written down, after offset others.
+func storedRow(r *pirpc.Row, offset int) (transcript.Row, error) {
+	stored := *r
+	stored.N += offset
+	body, err := json.Marshal(stored)
+	return transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()}, err
 }
 
 // record is a session as it is written down.

@@ -95,9 +95,8 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		}
 	}
 	if s.File != "" && s.Resume == "" {
-		files, err := Files(s.Folder, os.Getenv)
-		if err != nil || !slices.ContainsFunc(files, func(f File) bool { return f.Path == s.File }) {
-			return "", inbox.Invalid("/file", "is none of the sessions that pi keeps of this folder")
+		if _, err := fileOf(s.Folder, s.File); err != nil {
+			return "", err
 		}
 		if b.writes(s.File) {
 			return "", protocol.Errorf(http.StatusConflict, "running", "this session runs already")
