@@ -45,8 +45,21 @@ func (h *Hub) stopPi(agent string) {
 	_ = h.pi.Stop(strings.TrimPrefix(agent, pi.Name+"/")) // one that does not run does nothing
 }
 
-// endTranscripts ends the sessions of an earlier start: none outlived it.
+// endTranscripts ends the sessions of an earlier start: none outlived it. The rules for one alone end with it, but for those
+// of a pi in a terminal, which comes back.
 func (h *Hub) endTranscripts(ctx context.Context) error {
+	const many = 200 // those that were live were seen last
+	sessions, err := h.store.Transcripts().List(ctx, pi.Name, time.Time{}, many)
+	if err != nil {
+		return err
+	}
+	for _, s := range sessions {
+		if s.EndedAt.IsZero() && s.Origin == transcript.Hub {
+			if err := h.gate.EndSession(ctx, pi.Name, s.ID); err != nil {
+				return err
+			}
+		}
+	}
 	return h.store.Transcripts().EndAll(ctx, "the hub ended", h.now())
 }
 

@@ -45,6 +45,7 @@ type fakePi struct {
 	level   string
 	api     string // of its --api-key
 	args    []string
+	late    bool            // it does not answer the first command
 	bash    json.RawMessage // the id of a command that runs
 	hold    bool            // what it says waits, so that it goes out at once
 }
@@ -65,6 +66,8 @@ func (f *fakePi) run(args []string) int {
 		switch a {
 		case "--old":
 			f.old = true
+		case "--late":
+			f.late = true
 		case "--api-key":
 			f.api = args[i+1]
 		case "--session":
@@ -93,6 +96,10 @@ func (f *fakePi) run(args []string) int {
 		}
 		if json.Unmarshal(line, &c) != nil {
 			return 1
+		}
+		if f.late {
+			f.late = false
+			continue
 		}
 		ok := func(data any) {
 			r := record{"id": c.ID, "type": "response", "command": c.Type, "success": true}
@@ -161,6 +168,11 @@ func (f *fakePi) run(args []string) int {
 			if c.Message == "EXIT" {
 				fmt.Fprintln(os.Stderr, "as told")
 				return 3
+			}
+			if c.Message == "MUTE" { // it says nothing any more, and lives on
+				f.say(record{"type": "agent_start"})
+				os.Stdout.Close()
+				continue
 			}
 			if c.Message == "/swap" { // an extension's command, which puts another session in this one's place
 				f.session += "s"

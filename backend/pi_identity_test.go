@@ -3,6 +3,7 @@ package backend
 import (
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -177,4 +178,101 @@ func TestPiRelayComesBack(t *testing.T) {
 	if r := h.operator().call("GET", "/v1/agents", nil).want(http.StatusOK); strings.Contains(string(r.body), url.PathEscape("pi/far+")) || strings.Contains(string(r.body), "pi/far+") {
 		t.Errorf("%s", r.body)
 	}
+}
+
+// A pi that takes its time to come up is asked again who it is; until then the page says what may be wrong.
+func TestPiComesUpLate(t *testing.T) {
+	c := &clock{}
+	c.set(noon)
+	h := openHouse(t, withPi, withClock(c))
+	started := make(chan reply, 1)
+	go func() {
+		r, _ := h.operator().try(t.Context(), "POST", "/api/pi", msg{"folder": h.dir, "args": []string{"--late"}})
+		started <- r
+	}()
+	var r reply
+	eventually(t, "it is there", func() bool {
+		c.move(time.Minute)
+		select {
+		case r = <-started:
+			return true
+		default:
+			return false
+		}
+	})
+	id := r.want(http.StatusCreated).get("id")
+	h.waitPiText(id, "did not say yet that it is ready")
+	h.tellPi(id, "there at last")
+	h.waitPiText(id, "You said: there at last")
+	eventually(t, "it can be taken up again", func() bool {
+		s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id)
+		return err == nil && s.File == "/sessions/sess-1.jsonl"
+	})
+}
+
+// A pi that closes its output and lives on can neither say nor be told anything: it is ended.
+func TestPiThatFallsSilentForGood(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	_, _ = h.operator().try(t.Context(), "POST", "/api/pi/"+id+"/commands", msg{"text": "MUTE"})
+	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+}
+
+// A rule for one session ends with it: it does not hold in the one that takes its place, nor when it is taken up again.
+func TestPiRulesEndWithTheirSession(t *testing.T) {
+	h := openHouse(t, withPi)
+	inForce := func() int {
+		rules, err := h.hub.store.Rules(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rules)
+	}
+	rule := func(id string) {
+		h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi", "session": id, "tool": "bash"}}).want(http.StatusCreated)
+	}
+	id := h.startPi(msg{"gate": true})
+	rule(id)
+	h.tellPi(id, `ASK {"method":"input","title":"GATE"}`)
+	h.waitPiText(id, `{\"verdict\":\"allow\",\"reason\":\"\"}`)
+	h.tellPi(id, "/new")
+	eventually(t, "it has ended with the session that was replaced", func() bool { return inForce() == 0 })
+	then := "sess-1x"
+	h.waitPiText(then, "up in a new session")
+	rule(then)
+	h.endPi(then)
+	eventually(t, "it has ended with the process", func() bool { return inForce() == 0 })
+}
+
+// A session that pi itself keeps is read without a pi, once, and can be taken up from there.
+func TestPiFilesAreRead(t *testing.T) {
+	folder, agent := t.TempDir(), t.TempDir()
+	t.Setenv("PI_CODING_AGENT_SESSION_DIR", agent)
+	h := openHouse(t, withPi)
+	file := filepath.Join(agent, "kept.jsonl")
+	text := `{"type":"session","version":3,"id":"kept","cwd":"` + folder + `"}` + "\n" + `{"type":"message","id":"1","message":{"role":"user","content":"mend the parser","timestamp":1795975473430}}` + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if r := h.operator().call("POST", "/api/pi-files", msg{"folder": folder, "file": file}).want(http.StatusCreated); r.get("id") != "kept" {
+			t.Fatalf("%s", r.body)
+		}
+	}
+	if got := h.piText("kept"); got != "1 user: mend the parser\n" {
+		t.Errorf("%q", got)
+	}
+	if s := h.operator().call("GET", "/api/pi/kept", nil).want(http.StatusOK); s.get("session", "state") != "exited" || s.get("session", "resumable") != "true" {
+		t.Errorf("%s", s.body)
+	}
+	for _, wrong := range []string{"/etc/passwd", agent + "/../" + filepath.Base(agent) + "/kept.jsonl", ""} {
+		if r := h.operator().call("POST", "/api/pi-files", msg{"folder": folder, "file": wrong}); r.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %d %s", wrong, r.status, r.body)
+		}
+	}
+	if again := h.startPi(msg{"resume": "kept"}); again != "kept" {
+		t.Fatalf("taken up as %s", again)
+	}
+	h.tellPi("kept", "go on")
+	h.waitPiText("kept", "1 user: mend the parser", "You said: go on")
 }

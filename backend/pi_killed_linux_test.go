@@ -63,6 +63,7 @@ func TestPiWhenTheHubIsKilled(t *testing.T) {
 		}
 		return id != ""
 	})
+	rule := m.must(token, "POST", "/api/rules", msg{"verdict": "deny", "match": msg{"protocol": "pi", "session": "sess-1"}}).want(201).get("id")
 	m.kill()
 	if _, err := io.ReadAll(r); err != nil {
 		t.Fatal(err)
@@ -70,6 +71,9 @@ func TestPiWhenTheHubIsKilled(t *testing.T) {
 	m.start()
 	if got := m.must(token, "GET", "/v1/messages/"+id, nil).want(200); got.get("status") != "cancelled" || !strings.Contains(string(got.body), "system:agent-gone") {
 		t.Errorf("%s", got.body)
+	}
+	if got := m.must(token, "GET", "/api/rules", nil).want(200); rule == "" || strings.Contains(got.get("rules"), rule) {
+		t.Errorf("a rule for a session that has ended is in force: %s", got.body)
 	}
 	if got := m.must(token, "GET", "/api/pi/sess-1", nil).want(200); got.get("session", "state") != "exited" || got.get("session", "resumable") != "true" {
 		t.Errorf("%s", got.body)

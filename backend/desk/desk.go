@@ -146,6 +146,7 @@ func (d *Desk) Routes() []protocol.Route {
 		op("GET /api/pi", d.piSessions),
 		op("POST /api/pi", d.startPi),
 		op("GET /api/pi-files", d.piFiles),
+		op("POST /api/pi-files", d.readPiFile),
 		op("GET /api/pi-models", d.piModels),
 		op("GET /api/pi/{id}", d.piSession),
 		op("GET /api/pi/{id}/rows", d.piRows),

@@ -23,6 +23,8 @@ type Pi interface {
 	Begin(ctx context.Context, s PiStart) (string, error)
 	// Files are the sessions that pi itself keeps of a folder.
 	Files(folder string) ([]PiFile, error)
+	// ReadFile reads one of those without a pi, and returns the id of the session that it is.
+	ReadFile(ctx context.Context, folder, file string) (string, error)
 	// Send tells a session something and returns its answer, and the id of the session that is there then.
 	Send(ctx context.Context, id string, c pirpc.Command) (r pirpc.Result, then string, err error)
 	// Forks are the prompts at which a session can be forked; Fork forks it at one of them, or at that row.
@@ -212,6 +214,22 @@ func (d *Desk) piFiles(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		out = append(out, map[string]any{"path": f.Path, "id": f.ID, "title": shortSpans(f.Title), "changed": ms(f.Changed)})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"files": out})
+}
+
+// readPiFile takes what pi itself keeps of a session over, to be read.
+func (d *Desk) readPiFile(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	f, err := decode[struct {
+		Folder string `json:"folder"`
+		File   string `json:"file"`
+	}](r)
+	if err != nil {
+		return err
+	}
+	id, err := d.Pi.ReadFile(r.Context(), f.Folder, f.File)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusCreated, map[string]any{"id": id})
 }
 
 func (d *Desk) startPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

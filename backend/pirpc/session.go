@@ -1,6 +1,7 @@
 package pirpc
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -161,6 +162,13 @@ func (s *Session) TooLarge(e *TooLargeError, now time.Time) Effects {
 func (s *Session) Note(level, text string, now time.Time) Effects {
 	s.begin(now)
 	s.notice(level, "", text)
+	return s.end(s.State())
+}
+
+// History makes rows of messages that were said before, where there are none yet.
+func (s *Session) History(messages []json.RawMessage, now time.Time) Effects {
+	s.begin(now)
+	s.history(messages)
 	return s.end(s.State())
 }
 
@@ -365,18 +373,27 @@ func (s *Session) shut(r *Row) {
 func (s *Session) add(kind RowKind) *Row {
 	s.rows++
 	r := &Row{N: s.rows, Kind: kind, At: s.now}
-	s.touch(r)
+	rows := s.touched()
+	*rows = append(*rows, r)
 	return r
 }
 
-func (s *Session) touch(r *Row) {
-	rows := &s.fx.Rows
+// touched is where rows that are new or changed are gathered.
+func (s *Session) touched() *[]*Row {
 	if s.fx.Was != nil {
-		rows = &s.fx.Next
+		return &s.fx.Next
 	}
-	if !slices.Contains(*rows, r) {
-		*rows = append(*rows, r)
+	return &s.fx.Rows
+}
+
+func (s *Session) touch(r *Row) {
+	rows := s.touched()
+	for _, had := range slices.Backward(*rows) { // a history is long, and what changes in it is near its end
+		if had == r {
+			return
+		}
 	}
+	*rows = append(*rows, r)
 }
 
 func (s *Session) notice(level, title, text string) *Row {

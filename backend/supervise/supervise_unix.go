@@ -64,6 +64,7 @@ func supervise(argv []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 127
 	}
+	_ = os.Stdout.Close() // so that its end is seen when the command ends it
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"deskbell/backend/pirpc"
 )
 
 // Pi's own files are read for what they are about; one of another folder, or no session at all, is left out.
@@ -31,6 +34,44 @@ func TestFiles(t *testing.T) {
 	}
 	if files, err := Files("/nowhere", getenv); err != nil || len(files) != 0 {
 		t.Errorf("%+v, %v", files, err)
+	}
+}
+
+// Of a file the branch that counts is read, from its first word to its last, whatever else is in it; the first versions keep
+// a list.
+func TestBranch(t *testing.T) {
+	user := func(s string) string { return `{"role":"user","content":"` + s + `"}` }
+	for name, c := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a tree": {[]string{
+			`{"type":"session","version":3,"id":"s","cwd":"/w"}`, `{"type":"message","id":"1","parentId":null,"message":` + user("one") + `}`,
+			`{"type":"message","id":"2","parentId":"1","message":` + user("left") + `}`, `{"type":"model_change","id":"3","parentId":"1"}`, "nonsense", `{"type":"label","id":7}`,
+			`{"type":"compaction","id":"4","parentId":"3","summary":"so far","timestamp":"2026-11-30T08:00:00.000Z"}`,
+			`{"type":"custom_message","id":"5","parentId":"4","customType":"note","content":"hidden","display":false}`,
+			`{"type":"message","id":"6","parentId":"5","timestamp":3,"message":` + user("two\u2028lines") + `}`,
+		}, "user one; summary so far; user two\u2028lines"},
+		"a list":    {[]string{`{"type":"session","id":"s"}`, `{"type":"message","message":` + user("one") + `}`, `{"type":"message","message":` + user("two") + `}`}, "user one; user two"},
+		"a ring":    {[]string{`{"type":"message","id":"1","parentId":"2","message":` + user("one") + `}`, `{"type":"message","id":"2","parentId":"1","message":` + user("two") + `}`}, "user one; user two"},
+		"an orphan": {[]string{`{"type":"message","id":"1","parentId":"gone","message":` + user("one") + `}`}, "user one"},
+		"nothing":   {nil, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "a.jsonl")
+		if err := os.WriteFile(path, []byte(strings.Join(c.lines, "\n")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		messages, err := branch(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range pirpc.New(0).History(messages, time.Time{}).Rows {
+			got = append(got, string(r.Kind)+" "+r.Text())
+		}
+		if strings.Join(got, "; ") != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

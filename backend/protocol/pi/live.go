@@ -319,8 +319,9 @@ func (l *live) endedAs(code int, story string) string {
 	return l.because
 }
 
-// exit says that the pi has ended, and how, and returns when everything about it is written down.
-func (l *live) exit(how string) {
+// exit says that the pi has ended, and how, and returns when everything about it is written down. One that is only out of
+// reach may come back: gone says that this one will not.
+func (l *live) exit(how string, gone bool) {
 	l.exiting.Store(true)
 	l.mu.Lock()
 	if l.failure != "" {
@@ -333,7 +334,11 @@ func (l *live) exit(how string) {
 	l.mu.Unlock()
 	l.cancel(errExited)
 	l.work.Wait()
-	l.save(context.WithoutCancel(l.ctx), true)
+	ctx := context.WithoutCancel(l.ctx)
+	l.save(ctx, true)
+	if gone {
+		l.endRules(ctx, l.key())
+	}
 	l.forget()
 	close(l.ended)
 	l.b.OnChange()

@@ -69,7 +69,7 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	}
 	l := b.newLive(context.WithoutCancel(r.Context()), transcript.Relay)
 	l.link = relayed{conn}
-	how := "the connection to the relay was lost"
+	how, gone := "the connection to the relay was lost", false
 	l.begin()
 	first := true
 	err = conn.Run(r.Context(), func(_ context.Context, frame []byte) error {
@@ -78,6 +78,7 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		first = false
 		if ok {
 			if meta.Type == RelayExit {
+				gone = true
 				how = l.endedAs(meta.Code, piproc.Exit{Code: meta.Code, Stderr: meta.Stderr}.String())
 			}
 			l.told(meta)
@@ -86,7 +87,7 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		l.take(frame)
 		return nil
 	})
-	l.exit(how)
+	l.exit(how, gone)
 	return err
 }
 

@@ -88,6 +88,7 @@ func (l *live) save(ctx context.Context, anyway bool) {
 			return
 		}
 		if e != cur {
+			l.endRules(ctx, e.key)
 			l.mu.Lock()
 			l.saves = slices.DeleteFunc(l.saves, func(x *epoch) bool { return x == e })
 			l.mu.Unlock()
@@ -226,18 +227,24 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range e.dirty {
-		stored := *r
-		stored.N += e.offset
-		body, err := json.Marshal(stored)
+		stored, err := storedRow(r, e.offset)
 		if err != nil {
 			return nil, false, err
 		}
-		rows = append(rows, transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()})
+		rows = append(rows, stored)
 	}
 	slices.SortFunc(rows, func(a, b transcript.Row) int { return a.N - b.N })
 	clear(e.dirty)
 	moved, e.moved = e.moved, false
 	return rows, moved, nil
+}
+
+// storedRow is a row as it is written down, after offset others.
+func storedRow(r *pirpc.Row, offset int) (transcript.Row, error) {
+	stored := *r
+	stored.N += offset
+	body, err := json.Marshal(stored)
+	return transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()}, err
 }
 
 // record is a session as it is written down.
@@ -262,6 +269,16 @@ func (l *live) record(e *epoch) transcript.Session {
 		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
 	}
 	return e.rec
+}
+
+// endRules ends the rules that were for a session alone, which has ended.
+func (l *live) endRules(ctx context.Context, key string) {
+	if key == "" {
+		return
+	}
+	if err := l.b.Gate.EndSession(ctx, Name, key); err != nil {
+		l.b.Log.Error("rules of a session that ended", "protocol", Name, "err", err)
+	}
 }
 
 // forget takes the session out of those that run.

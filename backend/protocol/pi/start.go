@@ -95,9 +95,8 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		}
 	}
 	if s.File != "" && s.Resume == "" {
-		files, err := Files(s.Folder, os.Getenv)
-		if err != nil || !slices.ContainsFunc(files, func(f File) bool { return f.Path == s.File }) {
-			return "", inbox.Invalid("/file", "is none of the sessions that pi keeps of this folder")
+		if _, err := fileOf(s.Folder, s.File); err != nil {
+			return "", err
 		}
 		if b.writes(s.File) {
 			return "", protocol.Errorf(http.StatusConflict, "running", "this session runs already")
@@ -206,7 +205,7 @@ func (l *live) read(p *piproc.Process) {
 	late := time.AfterFunc(soon, p.Stop)
 	exit, _ := p.Wait(context.Background())
 	late.Stop()
-	l.exit(l.endedAs(exit.Code, l.story(exit)))
+	l.exit(l.endedAs(exit.Code, l.story(exit)), true)
 }
 
 // story says how a pi ended, in words that help.

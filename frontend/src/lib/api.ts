@@ -179,6 +179,7 @@ export const api = {
   exportSession: (key: string, name: string) => download(`${guarded(key)}/export`, name),
   piSessions: (before?: number) => call<{ sessions: PiSession[]; next_before?: number }>('GET', `/api/pi${query({ before })}`),
   piSession: (id: string) => call<{ session: PiSession; info: PiInfo; asks: PiAsk[]; quiet_ms: number }>('GET', pi(id)),
+  readPiFile: (folder: string, file: string) => call<{ id: string }>('POST', '/api/pi-files', { folder, file }),
   piRows: (id: string, q: PiRowQuery) => call<{ rows: PiRow[]; rev: number; more: boolean }>('GET', `${pi(id)}/rows${query(q)}`),
   piFiles: (folder: string, signal?: AbortSignal) => call<{ files: PiFile[] }>('GET', `/api/pi-files${query({ folder })}`, undefined, signal),
   piModels: () => call<{ models: PiModel[] }>('GET', '/api/pi-models'),

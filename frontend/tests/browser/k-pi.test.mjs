@@ -205,6 +205,22 @@ test('a session that pi itself keeps is taken up, and pictures go with a prompt'
   await until('the picture is gone', async () => !(await p.innerText('form')).includes('dot.png'));
 });
 
+test('a session that pi itself keeps is read without running it', async ({ hub, page, p }) => {
+  const kept = join(hub.data, 'pi-sessions');
+  mkdirSync(kept);
+  writeFileSync(join(kept, '2035-09-13_x.jsonl'), [{ type: 'session', version: 3, id: 'x', cwd: hub.data }, { type: 'message', id: '1', parentId: null, message: { role: 'user', content: 'mend the parser' } },
+    { type: 'message', id: '2', parentId: '1', message: { role: 'assistant', content: [{ type: 'text', text: 'It is **mended**.' }] } }].map((r) => `${JSON.stringify(r)}\n`).join(''));
+  await page.keys('g', 'p');
+  await p.click('text=New session');
+  await p.fill('#pi-folder', hub.data);
+  await page.says('dialog #pi-file', /mend the parser/);
+  await p.selectOption('#pi-file', { index: 1 });
+  await p.click('dialog >> text=Only read it');
+  await page.says('[role=log]', /mend the parser[^]*It is mended\./);
+  await page.says('header', /read from the file that pi keeps of it/);
+  await page.says('header', /Take it up again/);
+});
+
 test('an answer of a thousand pieces a second grows in its place', { ...withPi, timeout: 60_000 }, async ({ hub, page, p, given }) => {
   await page.at(`#/pi/${given.id}`);
   await page.says('header', /idle/);
