@@ -345,3 +345,33 @@ test('nothing jumps while an item opens', { before: fill }, async ({ page, p, gi
   }));
   figure(`layout shift over four items: ${shift.toFixed(4)}`);
 });
+
+test('a title has the room of its row, in every width and density', { before: async ({ hub, agent }) => {
+  const id = await agent.ask('Which of the accounts is the right one?', { expires_at: new Date(Date.now() + 4 * 3600_000).toISOString() });
+  const later = await agent.ask('Put off until tomorrow, please');
+  await hub.call('POST', `/api/items/${later}/marks`, { snoozed_until: Date.now() + 86_400_000 });
+  const g = await Guarded.start(hub);
+  const call = await g.call('Bash', { command: 'git push --force origin' });
+  await hub.call('POST', `/api/items/${call.id}/resolve`, { resolution: 'answered', value: 'allow_edited', edited: { arguments: { command: 'git push' } } });
+  return { ask: id, later, call: call.id };
+} }, async ({ page, p, given }) => {
+  const room = (id) => p.evaluate((x) => {
+    const row = document.querySelector(`.row[data-id="${x}"]`);
+    const box = row.getBoundingClientRect();
+    const over = [...row.querySelectorAll('*')].filter((e) => e.checkVisibility() && !e.closest('.offscreen, .names') && e.getBoundingClientRect().right > box.right + 1).map((e) => e.className);
+    return { part: row.querySelector('.title').getBoundingClientRect().width / box.width, over };
+  }, id);
+  for (const width of [1440, 1100, 900, 640]) {
+    await p.setViewportSize({ width, height: 700 });
+    for (const density of ['comfortable', 'compact']) {
+      await p.evaluate((d) => localStorage.setItem('deskbell.look', JSON.stringify({ density: d })), density);
+      for (const [box, id] of [['needs', given.ask], ['waiting', given.later], ['done', given.call]]) {
+        await page.at(`#/${box}`);
+        await page.row(id).waitFor();
+        const { part, over } = await room(id);
+        assert.ok(part >= 0.42, `${box} at ${width}, ${density}: the title has ${Math.round(100 * part)} % of its row`);
+        assert.deepEqual(over, [], `${box} at ${width}, ${density}`);
+      }
+    }
+  }
+});
