@@ -211,6 +211,7 @@ test('a walk through everything without a pointer', { before: fill }, async ({ p
   await until('the item', () => p.locator('[data-decision] button').count());
   await p.evaluate(() => document.activeElement.blur());
   const seen = [];
+  let round = 0; // the walk begins at the list, where the keys are from the start, and goes once around
   for (let i = 0; i < 80; i++) {
     await p.keyboard.press('Tab');
     const at = await p.evaluate(() => {
@@ -223,7 +224,8 @@ test('a walk through everything without a pointer', { before: fill }, async ({ p
       return { what: `${e.tagName} ${e.ariaLabel ?? e.innerText?.slice(0, 30) ?? ''}`.trim(), ring: ring || (parent && getComputedStyle(parent).outlineStyle !== 'none') || e.matches('[data-reading], [data-list], [data-search] input'),
         visible: box.width > 0 && e.checkVisibility() };
     });
-    if (at === null) break;
+    if (at === null && ++round > 1) break;
+    if (at === null) continue;
     assert.ok(at.visible, `${at.what} has the focus and cannot be seen`);
     assert.ok(at.ring, `${at.what} has no ring`);
     seen.push(at.what);
