@@ -348,7 +348,7 @@ test('nothing jumps while an item opens', { before: fill }, async ({ page, p, gi
   figure(`layout shift over four items: ${shift.toFixed(4)}`);
 });
 
-test('a title has the room of its row, in every width and density', { before: async ({ hub, agent }) => {
+test('a title has the room of its row, in every width and density', { timeout: 180_000, before: async ({ hub, agent }) => {
   const id = await agent.ask('Which of the accounts is the right one?', { expires_at: new Date(Date.now() + 4 * 3600_000).toISOString() });
   const later = await agent.ask('Put off until tomorrow, please');
   await hub.call('POST', `/api/items/${later}/marks`, { snoozed_until: Date.now() + 86_400_000 });
