@@ -54,3 +54,12 @@ describe('the whole list', () => {
     expect(await whole).toBe(false);
   });
 });
+
+describe('a row that is told anew', () => {
+  it('keeps what it says, and nothing of what the item holds besides', async () => {
+    const inbox = new Inbox();
+    await inbox.show({ box: 'needs' });
+    inbox.patch({ id: 'm3', box: 'needs', starred: true, verdict: 'deny', progress: { part: 0.4 }, body_html: '<p>long</p>' } as unknown as Row);
+    expect(inbox.rows[3]).toEqual({ id: 'm3', box: 'needs', starred: true, verdict: 'deny', progress: { part: 0.4 } });
+  });
+});

@@ -65,7 +65,7 @@ const peers: ListForm = {
   noun: 'hub', none: 'None: messages stay on this hub.',
   fields: [
     { key: 'system', label: 'Its name', placeholder: 'berlin', wide: 2 }, { key: 'url', label: 'Address', placeholder: 'wss://hub.example.org/map', wide: 4 },
-    { key: 'secret', label: 'Secret with our token there', placeholder: 'none', optional: true, secret: true, wide: 2 },
+    { key: 'secret', label: 'Secret', placeholder: 'none', optional: true, secret: true, wide: 2 },
   ],
   entries: texts, value: (entries) => [...entries],
   parts: (entry) => {

@@ -27,7 +27,7 @@ export const settingGroups: readonly SettingGroup[] = [
     { key: 'map.require_credential', label: 'Only with a credential', about: 'On: agents of the network must show a token of this hub. Off: programs on this computer may connect without one.' },
     { key: 'map.credentials', label: 'Secrets that agents may ask for', about: 'An agent that asks for the scope may be handed the secret. You are asked each time, and say for how long. A secret is kept with “deskbell secret set NAME”.' },
     { key: 'map.workspaces', label: 'Folders that agents may read', about: 'What is in the folder may be searched and read by that agent, and by whoever proves to be its principal (agent:NAME).' },
-    { key: 'map.peers', label: 'Other hubs', about: 'Messages for agents there are routed to them, and those hubs may bring theirs with the credential of that name here.' },
+    { key: 'map.peers', label: 'Other hubs', about: 'Messages for agents there are routed to them, with this hub’s token there, which the secret holds. Those hubs may bring theirs with the credential of that name here.' },
     { key: 'map.system_id', label: 'This hub’s name among hubs', about: 'Other hubs list it as this. Empty: one made of its signing key.' },
   ] },
   { title: 'Presence', about: 'An agent listens when it collects its messages. One that only asks and never collects has never listened.', settings: [

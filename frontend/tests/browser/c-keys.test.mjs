@@ -108,7 +108,7 @@ test('a key never lands on another item, however the list moves', { settings: { 
       await p.keyboard.press('j'); // here nothing ever comes to rest
       await p.waitForFunction(() => document.querySelector('[data-decision]') && !document.querySelector('[data-decision] :is(.off, [data-settling])'));
       const id = await p.evaluate(() => decodeURIComponent(location.hash.split('/')[2]));
-      meant.set(id, ['ship', 'hold', 'abort'][i % 3]);
+      meant.set(id, [...(meant.get(id) ?? []), ['ship', 'hold', 'abort'][i % 3]]); // one whose answer is under way may still be on show
       await p.keyboard.press(String(1 + (i % 3)));
       await p.waitForFunction((x) => decodeURIComponent(location.hash.split('/')[2] ?? '') !== x || !document.querySelector('[data-decision] li button'), id);
     }
@@ -117,7 +117,7 @@ test('a key never lands on another item, however the list moves', { settings: { 
     await storm;
   }
   const { messages } = await hub.call('GET', '/v1/messages?status=answered&limit=100');
-  for (const m of messages) assert.equal(m.response.response.value, meant.get(m.id), `${m.title} was answered otherwise than meant`);
+  for (const m of messages) assert.ok(meant.get(m.id)?.includes(m.response.response.value), `${m.title} was answered otherwise than meant`);
   assert.ok(messages.length >= 6, `only ${messages.length} were answered`);
 });
 

@@ -494,3 +494,12 @@ test('signing in fits a very small window', { page: false, refusals: [401] }, as
   await page.settled();
   assert.ok(await p.evaluate(() => { const m = document.querySelector('main'); m.scrollTop = 0; return document.querySelector('main svg').getBoundingClientRect().top >= 0; }));
 });
+
+test('an inbox that nothing ever came to offers a question to try', async ({ page, p }) => {
+  await page.says('.empty', /Nothing needs you/);
+  await p.getByRole('button', { name: 'Try it with a practice question' }).focus();
+  await p.keyboard.press('Enter');
+  await until('the question', () => p.locator('.row[data-id]').count(), (n) => n === 1);
+  await page.keys('j', 'Enter');
+  await page.says('[data-item-pane]', /Practice/);
+});

@@ -56,6 +56,38 @@ test('a conversation is read, answered and ended, and a private word stays priva
   await page.says('main', /nothing new/);
 });
 
+test('a conversation opens at its newest turn, is written in by key, and keeps what was begun', async ({ hub, page, p }) => {
+  await agent(p, 'planner');
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'A long one', with: ['planner'] });
+  for (let i = 0; i < 30; i++) await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: `Turn ${i}` });
+  await page.keys('g', 'v');
+  await page.says('main [data-stop]', /A long one/);
+  await page.keys('j', 'Enter');
+  await page.says('main .turns', /Turn 29/);
+  const seen = (text) => p.evaluate((t) => { const e = [...document.querySelectorAll('main .turns li')].find((x) => x.innerText.includes(t)).getBoundingClientRect(); const box = document.querySelector('main [role=log]').getBoundingClientRect(); return e.top >= box.top - 1 && e.bottom <= box.bottom + 1; }, text);
+  await until('the newest', () => seen('Turn 29'));
+  assert.ok(!await seen('Turn 3'));
+  await page.keys('k'); // from turn to turn
+  assert.match(await p.evaluate(() => document.activeElement.innerText), /Turn 29/);
+  await page.keys('i');
+  await p.keyboard.type('half a');
+  await p.selectOption('main form select', { index: 1 });
+  await page.keys('Escape', 'Escape', 'g', 'n', 'g', 'v', 'j', 'Enter');
+  await page.says('main .turns', /Turn 29/);
+  assert.equal(await p.inputValue('main textarea'), 'half a');
+  assert.match(await p.locator('main form select').evaluate((e) => e.selectedOptions[0].text), /planner alone/); // and not suddenly for everybody
+  await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: 'And one more' });
+  await page.says('main .turns', /And one more/);
+  await until('it stays at its end', () => seen('And one more'));
+  await page.keys('Escape', 'b');
+  await page.says('main form', /planner/);
+  await p.getByLabel('About').fill('Begun');
+  await page.keys('Escape');
+  await until('no form', () => p.locator('main form').count(), (n) => n === 0);
+  await page.keys('b');
+  assert.equal(await p.getByLabel('About').inputValue(), 'Begun');
+});
+
 test('the fleet shows the network and its scopes', async ({ page, p }) => {
   await agent(p, 'planner', { role: 'lead', scopes: ['team'] });
   await agent(p, 'tester', { parent: 'planner' });
