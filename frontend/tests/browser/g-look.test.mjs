@@ -40,6 +40,8 @@ const views = {
   'a tool between agents': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.crew.gated); },
   'an agent of ACP': async ({ page, p, given }) => { await page.keys('g', 'f'); await p.click(`.head:has-text("acp/${given.crew.worker}")`); await page.says('main', /Code reviewer/); },
   settings: ({ page }) => page.keys('g', 's'),
+  'settings, changing an entry': async ({ page, p }) => { await page.keys('g', 's'); await p.getByRole('button', { name: 'Change builder' }).click(); await p.keyboard.press('Control+a'); await p.keyboard.press('Delete'); await p.keyboard.press('Enter'); await page.says('main [role=alert]', /Write something/); },
+  'ending a grant': async ({ page, p }) => { await page.keys('g', 'f'); await p.click('main button:has-text("End it…")'); await page.says('dialog', /ask you again/); },
   call: async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); },
   'call, denying': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); await page.keys('d'); },
   'call, editing': async ({ page, given }) => { await page.keys('g', 'n'); await page.open(given.call); await page.keys('w'); },
