@@ -203,8 +203,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.file(m.Name, file, value)
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
-		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
-			p.patch(m.Name, value)
+		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins) && p.patch(m.Name, value):
 		case slices.Contains(commandNames, m.Name):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
@@ -264,7 +263,7 @@ func (p *partWriter) paths() []callPart {
 		shown, left := pathSpans(value)
 		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left})
 	}
-	return append(first, p.parts...)
+	return list(append(first, p.parts...)) // a call without arguments has none
 }
 
 // pathSpans shows a path: a long one without its detours, and of one that is still too long the end, which says what it

@@ -93,6 +93,7 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"a patch as a word", "shell", `{"command":["apply_patch","*** Begin Patch\n*** Update File: a\n+x"]}`,
 			"command command apply_patch '*** Begin Patch\n*** Update File: a\n+x'\ndiff command a [+x 0/0]"},
 		{"a patch without a file", "apply_patch", `{"input":"*** Begin Patch\n+x"}`, "diff input [+x 0/0]"},
+		{"a patch of nothing", "apply_patch", `{"command":"*** Begin Patch\n*** End Patch"}`, "command command *** Begin Patch\n*** End Patch"},
 		{"Claude Code's WebFetch", "WebFetch", `{"url":"https://example.com/a","prompt":"p"}`, "url url example.com https://example.com/a\ntext prompt p"},
 		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id outside\ndata limit 5"},
 		{"a relative path out", "Read", `{"file_path":"../x"}`, "path file_path ../x outside"},
@@ -103,6 +104,9 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: c.tool, Arguments: json.RawMessage(c.arguments), Folder: "/w"})
 		if got := said(v.Parts); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, got, c.want)
+		}
+		if v.Parts == nil {
+			t.Errorf("%s: the page is given null for the list of its parts", c.what)
 		}
 	}
 }
