@@ -61,3 +61,28 @@ func TestACSCardLooksBack(t *testing.T) {
 	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
 	within(t, answer)
 }
+
+// A change is offered only where there is something to change.
+func TestACSNoEditWithoutArguments(t *testing.T) {
+	h := openHouse(t)
+	for _, c := range []struct {
+		platform, tool string
+		arguments      msg
+		edits          bool
+	}{
+		{"claude-code", "ExitPlanMode", msg{}, false},
+		{"claude-code", "Bash", msg{"command": msg{"value": "ls"}}, true},
+		{"codex", "apply_patch", msg{"input": msg{"value": "x"}}, false},
+		{"codex", "apply_patch", msg{"command": msg{"value": "x"}}, true},
+	} {
+		a := h.started(c.platform)
+		answer := a.hold(a.signed(a.request("steps/toolCallRequest", msg{"tool": msg{"name": c.tool}, "arguments": c.arguments})))
+		id := h.cards(1)[0]
+		it := h.item(id)
+		if got := len(it.Content.Request.Options) == 3; got != c.edits || (len(it.Content.Call.Editable) > 0) != c.edits {
+			t.Errorf("%+v: options %+v, editable %q", c, it.Content.Request.Options, it.Content.Call.Editable)
+		}
+		h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
+		within(t, answer)
+	}
+}

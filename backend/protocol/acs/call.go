@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -44,7 +45,7 @@ func (s *step) call() inbox.Call {
 		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
 			c.About = about
 		}
-		c.Editable = p.edits(c.Tool)
+		c.Editable = present(p.edits(c.Tool), c.Arguments)
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
@@ -61,6 +62,18 @@ func (s *step) call() inbox.Call {
 		c.Extra = nil
 	}
 	return c
+}
+
+// present are those of the arguments that may be changed which the call has: only their values can be others.
+func present(editable []string, arguments []byte) []string {
+	members, err := wire.Members(arguments)
+	if err != nil || len(members) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(editable, func(name string) bool {
+		_, has := wire.Get(arguments, name)
+		return name != "*" && !has
+	})
 }
 
 // otherCommand is the raw_command of a call, where it is not the command among its arguments: it cannot be told which of
