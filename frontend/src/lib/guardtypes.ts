@@ -79,7 +79,8 @@ export interface GuardedView {
 export type AlertKind = 'unsigned' | 'unknown_session' | 'replay' | 'signature' | 'skew' | 'chain' | 'changed';
 export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: string; session?: string }
 
-export interface Chain { ok: boolean; steps: number; broken_at?: number; why?: string }
+/** `foreign`: steps that were signed with another secret than the hub has now. */
+export interface Chain { ok: boolean; steps: number; foreign?: number; broken_at?: number; why?: string }
 export type StepKind = 'session' | 'turn' | 'prompt' | 'call' | 'result' | 'answer' | 'subagent' | 'other';
 export interface StepView {
   /** `sent_at` is what the agent says, 0 where it says nothing that is a time. */

@@ -69,7 +69,7 @@ export const alertWords: Record<AlertKind, AlertWords> = {
 
 /** Whether the record of a session is whole, in words. */
 export function chainWords(c: Chain): string {
-  if (c.ok) return `verified, ${count(c.steps)} ${c.steps === 1 ? 'step' : 'steps'}`;
+  if (c.ok) return `verified, ${plural(c.steps, 'step')}${c.foreign ? `; signatures of ${count(c.foreign)} are of an earlier secret, and were not checked` : ''}`;
   return `Step ${count(c.broken_at ?? 0)} was changed after it was recorded${c.why ? `: ${c.why}` : ''}`;
 }
 
