@@ -258,8 +258,7 @@ func (t *tx) stands(j gate.Judgement) error {
 // allowedStill asks whether the rules as they are in this transaction still allow what one of them allowed: another one
 // may have come before it since.
 func (t *tx) allowedStill(stands func([]gate.Rule) bool) error {
-	rows, err := t.rows(`SELECT ` + ruleColumns + ` FROM rules WHERE revoked_at = 0 ORDER BY place`)
-	rules, err := all(rows, err, scanRule)
+	rules, err := t.Rules()
 	if err == nil && !stands(rules) {
 		err = gate.ErrUnknownRule
 	}
