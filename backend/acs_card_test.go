@@ -86,3 +86,18 @@ func TestACSNoEditWithoutArguments(t *testing.T) {
 		within(t, answer)
 	}
 }
+
+// A rule about a program's own tool is none about what an MCP server calls the same, and the card tells them apart.
+func TestACSWrappedToolIsAnother(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	h.rule(gate.Match{Tool: "Bash", Arguments: []gate.Argument{{Name: "command", Op: gate.Command, Value: "git status"}}}, gate.Allow)
+	a.step("steps/toolCallRequest", bash("git status")).allowedTo(t)
+	answer := a.hold(a.signed(a.request("protocols/MCP/tools/call", mcpCall("Bash", msg{"command": "git status"}))))
+	id := h.cards(1)[0]
+	if it := h.item(id); it.Title != "mcp:Bash: git status" || it.Content.Call.Tool != "mcp:Bash" {
+		t.Errorf("the card: %q, tool %q", it.Title, it.Content.Call.Tool)
+	}
+	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
+	within(t, answer).deniedFor(t, "human_denied")
+}

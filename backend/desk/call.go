@@ -360,9 +360,9 @@ func (p *partWriter) mark(path string) *bool {
 
 func (p *partWriter) other(m wire.Member, value string, isText bool) {
 	switch {
-	case isText && m.Name == "url":
+	case isText && isAddress(m.Name, value):
 		url, host := render.URL(value)
-		p.parts = append(p.parts, callPart{Kind: "url", Name: m.Name, URL: list(url), Host: list(render.Visible(host))})
+		p.parts = append(p.parts, callPart{Kind: "url", Name: m.Name, URL: list(url), Host: list(render.Visible(host)), Risks: render.Doubts(value)})
 	case isText:
 		text, left := p.cut(value)
 		p.parts = append(p.parts, callPart{Kind: "text", Name: m.Name, Text: list(render.VisibleLines(text)), LeftOut: left})
@@ -373,6 +373,21 @@ func (p *partWriter) other(m wire.Member, value string, isText bool) {
 		p.text += len(m.Value)
 		p.parts = append(p.parts, callPart{Kind: "data", Name: m.Name, Data: m.Value})
 	}
+}
+
+// addressNames are what arguments are called that are addresses.
+var addressNames = []string{"url", "uri", "href", "link", "endpoint"}
+
+// isAddress says whether a text is to be shown as where it leads: what is called so, or is one address of the web.
+func isAddress(name, value string) bool {
+	if len(value) > maxPath {
+		return false
+	}
+	if slices.Contains(addressNames, strings.ToLower(name)) {
+		return true
+	}
+	head := strings.ToLower(value[:min(len(value), len("https://"))])
+	return (strings.HasPrefix(head, "http://") || head == "https://") && !strings.ContainsAny(value, " \t\r\n")
 }
 
 // viewChanged is what the person changed of a call before allowing it.

@@ -35,7 +35,7 @@ func (s *step) call() inbox.Call {
 	switch {
 	case s.method.mcp != "":
 		params := wireOf(payload, "params")
-		c.Tool, c.Arguments = member(params, "name"), wireOf(params, "arguments")
+		c.Tool, c.Arguments = mcpTool(member(params, "name")), wireOf(params, "arguments")
 		c.Extra = mcpExtra(params)
 	case s.method.name == "steps/toolCallRequest":
 		tool := wireOf(payload, "tool")
@@ -62,6 +62,14 @@ func (s *step) call() inbox.Call {
 		c.Extra = nil
 	}
 	return c
+}
+
+// mcpTool is what a tool of wrapped MCP is called: its server names it as it likes, also as a tool of the program's own.
+func mcpTool(name string) string {
+	if blank(name) {
+		return name
+	}
+	return "mcp:" + name
 }
 
 // present are those of the arguments that may be changed which the call has: only their values can be others.
@@ -298,7 +306,7 @@ func summary(s *step) string {
 	}
 	if s.method.mcp == toolsCall {
 		params := wireOf(payload, "params")
-		return clip(oneLine(describe(member(params, "name"), wireOf(params, "arguments"))), maxSummary)
+		return clip(oneLine(describe(mcpTool(member(params, "name")), wireOf(params, "arguments"))), maxSummary)
 	}
 	return ""
 }

@@ -7,7 +7,7 @@ export type CallPart =
   | { kind: 'command'; name: string; text: Text; risks: string[]; left_out?: number }
   | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number; outside?: boolean }
   | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number; outside?: boolean }
-  | { kind: 'url'; name: string; host: Text; url: Text }
+  | { kind: 'url'; name: string; host: Text; url: Text; risks: string[] }
   | { kind: 'path'; name: string; path: Text; outside: boolean }
   | { kind: 'text'; name: string; text: Text; left_out?: number }
   | { kind: 'data'; name: string; data: unknown; left_out?: number };
