@@ -5,12 +5,18 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
-	"encoding/json/jsontext"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"deskbell/backend/protocol"
 )
 
 // posture is what an adapter does with a call that was answered, or not: a tool runs, or it does not. These rules are the
@@ -52,7 +58,6 @@ func TestACSErrorsUnderAHostThatGoesOn(t *testing.T) {
 		"replayed":       func() msg { m := call(); m.params()["request_id"] = spent.params()["request_id"]; return c.signed(m) }(),
 		"of another day": func() msg { m := call(); m.params()["timestamp"] = "2020-01-01T00:00:00Z"; return c.signed(m) }(),
 		"no envelope":    func() msg { m := call(); delete(m.params(), "payload"); return c.signed(m) }(),
-		"another key":    func() msg { m := call(); c.signed(m); m.params()["signature"].(msg)["key_id"] = "x"; return m }(),
 		"another agent":  func() msg { m := call(); m.metadata()["agent_id"] = "x"; return c.signed(m) }(),
 		"another chain": func() msg {
 			m := call()
@@ -66,7 +71,6 @@ func TestACSErrorsUnderAHostThatGoesOn(t *testing.T) {
 	}
 	// What such a host goes on after, by its own posture: its own mistakes. With the posture that setup writes it does not.
 	for what, m := range map[string]msg{
-		"no session":     h.guarded().signedCall("steps/toolCallRequest", bash("ls")),
 		"no such method": c.signed(c.request("steps/dance", msg{})),
 		"bad payload":    c.signed(c.request("steps/toolCallRequest", msg{"tool": "x"})),
 	} {
@@ -74,6 +78,11 @@ func TestACSErrorsUnderAHostThatGoesOn(t *testing.T) {
 		if ran, why := posture(a, err, true, true); ran {
 			t.Errorf("%s: failing closed, the tool runs (%s)", what, why)
 		}
+	}
+	stranger := h.guarded() // whose session nobody agreed on
+	a, err := stranger.try(t.Context(), stranger.signedCall("steps/toolCallRequest", bash("ls")))
+	if ran, why := posture(a, err, true, true); ran || a.Error == nil || a.Error.Code != -32003 {
+		t.Errorf("no session: the tool runs: %v (%s)", ran, why)
 	}
 	c.step("steps/sessionEnd", msg{"reason": "completed"}).allowedTo(t)
 	if ran, why := runs(c.signed(call())); ran {
@@ -211,5 +220,41 @@ func TestACSCursorSession(t *testing.T) {
 		if got := within(t, answer); got.Result.Decision != value || !got.signed {
 			t.Errorf("%s: %s", value, got.raw)
 		}
+	}
+}
+
+// broken is a connection that is lost when something is written to it.
+type broken struct{ header http.Header }
+
+func (b broken) Header() http.Header     { return b.header }
+func (broken) WriteHeader(int)           {}
+func (broken) Write([]byte) (int, error) { return 0, errors.New("the connection is lost") }
+
+// An answer that was given and could not be written was read by nobody, and its card says so.
+func TestACSAnswerThatNobodyReads(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	m := a.signedCall("steps/toolCallRequest", bash("ls"))
+	served := make(chan error, 1)
+	go func() {
+		r := httptest.NewRequest("POST", "/acs", bytes.NewReader(jcs(t, m)))
+		served <- h.hub.acs.Routes()[0].Handle(broken{http.Header{}}, r, protocol.Caller{})
+	}()
+	id := h.cards(1)[0]
+	h.operator().answer(id, msg{"resolution": "answered", "value": "allow"}).want(200)
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it is not served")
+	}
+	var v struct {
+		History []struct{ Actor, Action string }
+	}
+	it := h.operator().call("GET", "/api/items/"+id, nil).want(200)
+	if it.into(&v); len(v.History) == 0 || v.History[len(v.History)-1].Action != "answer not delivered" {
+		t.Errorf("its card: %s", it.body)
 	}
 }
