@@ -1,7 +1,6 @@
 package render
 
 import (
-	"net"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -84,10 +83,7 @@ func isASCII(s string) bool {
 // host that is written as a number is.
 func Doubts(u string) []string {
 	_, host := URL(u)
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
+	name, _, _ := strings.Cut(host, ":") // of an address in brackets nothing that is a number
 	switch ip := oddIP(name); {
 	case host == "":
 		return []string{"it cannot be told where this leads"}
