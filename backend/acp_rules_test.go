@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
 )
 
 // A use of a tool between agents meets the one list of rules: what was there before, and what comes while it waits; and it
@@ -77,5 +80,100 @@ func TestACPRules(t *testing.T) {
 	var offers []json.RawMessage
 	if err := json.Unmarshal([]byte(detail.get("rule_offers")), &offers); err != nil || len(offers) == 0 || detail.get("ask") != "call" {
 		t.Errorf("the card: %s", detail.body)
+	}
+}
+
+// What a rule decided between agents is an item there, whose history and whose judgement name the rule; and it is stored
+// with the call, or neither is.
+func TestACPRulesLeaveTheirTrace(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	for tool, c := range map[string]struct{ verdict, status, state, says string }{
+		"read": {"allow", "queued", "queued", "allowed by a rule"}, "rm": {"deny", "denied", "bounced", "denied by a rule"},
+	} {
+		rule := op.call("POST", "/api/rules", msg{"verdict": c.verdict, "match": msg{"tool": tool}, "reason": "because"}).want(201).get("id")
+		got := bot.ok("tool.invoke", msg{"agentId": worker, "tool": tool, "input": msg{"command": "ls"}})
+		if got.get("status") != c.status || got.get("messageId") == "" {
+			t.Fatalf("%s: %s", tool, got.body)
+		}
+		it := op.call("GET", "/api/items/"+got.get("messageId"), nil).want(200)
+		var v struct {
+			State   string
+			History []struct {
+				Actor, Action string
+				Note          []struct{ T string }
+			}
+		}
+		it.into(&v)
+		if n := len(v.History); n != 2 || v.State != c.state || v.History[1].Actor != "rule:"+rule || v.History[1].Action != c.says || v.History[1].Note[0].T != "because" {
+			t.Errorf("%s: %s", tool, it.body)
+		}
+		if fleet := op.call("GET", "/api/items?box=fleet", nil).want(200); !strings.Contains(string(fleet.body), got.get("messageId")) {
+			t.Errorf("%s is not between agents: %s", tool, fleet.body)
+		}
+		items := map[string]string{}
+		if err := h.hub.store.JudgementsOf(t.Context(), "acp", "bot", func(j gate.Judgement) bool { items[j.Call.Tool] = j.Item; return true }); err != nil {
+			t.Fatal(err)
+		}
+		if items[tool] != got.get("messageId") {
+			t.Errorf("the judgement of %s is of %q", tool, items[tool])
+		}
+	}
+}
+
+// A call that is stored after a change of the rules has returned is judged by the changed rules: they are read where it is
+// stored, and nothing that was read before counts.
+func TestACPARuleInForceIsHeeded(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	rule := op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"tool": "rm"}}).want(201).get("id")
+	// The list in memory is behind what is stored, as it is while a change is on its way there.
+	if err := h.hub.store.RevokeRule(t.Context(), rule, h.now(), fleet.Audit{At: h.now(), Actor: "human:me", Action: "rule revoked", Target: rule, Result: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := bot.ok("tool.invoke", msg{"agentId": worker, "tool": "rm", "input": msg{}}).get("status"); got != "queued" {
+		t.Errorf("with the rule revoked: %s", got)
+	}
+	later := gate.Rule{ID: "rule_later", Verdict: gate.Deny, Match: gate.Match{Tool: "rm"}, CreatedAt: h.now(), CreatedBy: "human:me"}
+	if err := h.hub.store.PutRule(t.Context(), later, "", fleet.Audit{At: h.now(), Actor: "human:me", Action: "rule added", Target: later.ID, Result: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := bot.ok("tool.invoke", msg{"agentId": worker, "tool": "rm", "input": msg{}}).get("status"); got != "denied" {
+		t.Errorf("with a rule against it: %s", got)
+	}
+}
+
+// Long numbers that a double cannot tell apart are other content under one correlation.
+func TestACPLongNumbersAreOtherContent(t *testing.T) {
+	h := openHouse(t)
+	bot, other := h.agent("bot"), h.agent("other")
+	worker := other.spawn("worker")
+	submit := func(number string) msg {
+		return msg{"agentId": worker, "prompt": "x", "correlationId": "y", "context": msg{"a": json.Number(number)}}
+	}
+	first := bot.ok("task.submit", submit("12345678901234567890")).get("messageId")
+	if again := bot.ok("task.submit", submit("1234567890123456789e1")).get("messageId"); again != first {
+		t.Errorf("the same, written otherwise, is %s after %s", again, first)
+	}
+	bot.refused(-32009, "task.submit", submit("12345678901234567891"))
+}
+
+// A heartbeat that is not answered hands nothing out.
+func TestACPHeartbeatWithoutAnswerHandsOutNothing(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	other.ok("heartbeat", msg{})
+	id := bot.ok("message.send", msg{"from": "bot", "to": "other", "type": "insight", "payload": msg{"text": "x"}}).get("messageId")
+	other.call("POST", "/acp", msg{"jsonrpc": "2.0", "method": "heartbeat"}).want(204)
+	if got := op.call("GET", "/api/items/"+id, nil).want(200).get("state"); got != "queued" {
+		t.Errorf("it is %s, and nobody has it", got)
+	}
+	if got := other.one("message.send"); got.get("payload", "text") != "x" {
+		t.Errorf("%s", got.Message)
+	}
+	if got := op.call("GET", "/api/items/"+id, nil).want(200).get("state"); got != "delivered" && got != "acknowledged" {
+		t.Errorf("what was handed out is %s", got)
 	}
 }

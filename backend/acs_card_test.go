@@ -61,3 +61,43 @@ func TestACSCardLooksBack(t *testing.T) {
 	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
 	within(t, answer)
 }
+
+// A change is offered only where there is something to change.
+func TestACSNoEditWithoutArguments(t *testing.T) {
+	h := openHouse(t)
+	for _, c := range []struct {
+		platform, tool string
+		arguments      msg
+		edits          bool
+	}{
+		{"claude-code", "ExitPlanMode", msg{}, false},
+		{"claude-code", "Bash", msg{"command": msg{"value": "ls"}}, true},
+		{"codex", "apply_patch", msg{"input": msg{"value": "x"}}, false},
+		{"codex", "apply_patch", msg{"command": msg{"value": "x"}}, true},
+	} {
+		a := h.started(c.platform)
+		answer := a.hold(a.signed(a.request("steps/toolCallRequest", msg{"tool": msg{"name": c.tool}, "arguments": c.arguments})))
+		id := h.cards(1)[0]
+		it := h.item(id)
+		if got := len(it.Content.Request.Options) == 3; got != c.edits || (len(it.Content.Call.Editable) > 0) != c.edits {
+			t.Errorf("%+v: options %+v, editable %q", c, it.Content.Request.Options, it.Content.Call.Editable)
+		}
+		h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
+		within(t, answer)
+	}
+}
+
+// A rule about a program's own tool is none about what an MCP server calls the same, and the card tells them apart.
+func TestACSWrappedToolIsAnother(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	h.rule(gate.Match{Tool: "Bash", Arguments: []gate.Argument{{Name: "command", Op: gate.Command, Value: "git status"}}}, gate.Allow)
+	a.step("steps/toolCallRequest", bash("git status")).allowedTo(t)
+	answer := a.hold(a.signed(a.request("protocols/MCP/tools/call", mcpCall("Bash", msg{"command": "git status"}))))
+	id := h.cards(1)[0]
+	if it := h.item(id); it.Title != "mcp:Bash: git status" || it.Content.Call.Tool != "mcp:Bash" {
+		t.Errorf("the card: %q, tool %q", it.Title, it.Content.Call.Tool)
+	}
+	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
+	within(t, answer).deniedFor(t, "human_denied")
+}

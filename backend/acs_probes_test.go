@@ -54,7 +54,7 @@ func TestACSWireProbes(t *testing.T) {
 	h := openHouse(t, withClock(c))
 	a := h.started("probe")
 	h.rule(gate.Match{Tool: "Bash", Arguments: []gate.Argument{{Name: "command", Op: gate.Like, Value: "*rm -rf*"}}}, gate.Deny)
-	h.rule(gate.Match{Tool: "rm"}, gate.Deny)
+	h.rule(gate.Match{Tool: "mcp:rm"}, gate.Deny)
 	h.rule(gate.Match{Tool: "Bash"}, gate.Allow)
 	call := func() msg { return a.request("steps/toolCallRequest", bash("echo test")) }
 

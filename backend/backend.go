@@ -42,26 +42,27 @@ import (
 // Hub is one data folder with everything that works on it. Open makes it; it answers in process at once, over the
 // network after Listen, and does what the clock and the queue ask for while Run runs.
 type Hub struct {
-	cfg      config.Config
-	log      *slog.Logger
-	now      func() time.Time
-	store    *store.Store
-	secrets  *secrets.File
-	settings *settings.Settings
-	fleet    *fleet.Fleet
-	inbox    *inbox.Inbox
-	mailbox  *mailbox.Mailbox
-	gate     *gate.Gate
-	guardian *guardian.Guardian
-	ma2h     *ma2h.Binding
-	acs      *acs.Binding
-	acp      *acp.Binding
-	pi       *pi.Binding
-	mapv1    *mapv1.Binding
-	queue    *delivery.Queue
-	desk     *desk.Desk
-	server   *server.Server
-	signer   ed25519.PrivateKey
+	cfg       config.Config
+	log       *slog.Logger
+	now       func() time.Time
+	store     *store.Store
+	secrets   *secrets.File
+	settings  *settings.Settings
+	fleet     *fleet.Fleet
+	inbox     *inbox.Inbox
+	mailbox   *mailbox.Mailbox
+	gate      *gate.Gate
+	guardian  *guardian.Guardian
+	ma2h      *ma2h.Binding
+	acs       *acs.Binding
+	acsSecret string // shared with the hosts of ACS agents
+	acp       *acp.Binding
+	pi        *pi.Binding
+	mapv1     *mapv1.Binding
+	queue     *delivery.Queue
+	desk      *desk.Desk
+	server    *server.Server
+	signer    ed25519.PrivateKey
 
 	mu            sync.Mutex
 	listener      net.Listener
@@ -163,9 +164,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Schemas: set, Settings: h.settings, Secret: h.secret, SigningKey: h.agentKey,
 		PublicKey: public, URL: h.URL, MaxAttempts: delivery.MaxAttempts, MaxDuration: delivery.MaxDuration(), CheckURL: delivery.CheckURL, Now: h.now, Log: h.log,
 	})
-	if h.acs, err = h.newACS(set); err != nil {
-		return err
-	}
+	h.acs = h.newACS(set)
 	h.acp = h.newACP(set)
 	h.pi = h.newPi()
 	isOperator := func(given string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }

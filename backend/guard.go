@@ -3,12 +3,15 @@ package backend
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/secrets"
+	"deskbell/backend/signing"
 )
 
 // guard puts together what answers calls for the person, and what is remembered of the agents that ask.
@@ -20,8 +23,24 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 		Store: h.store, Now: h.now, Place: gate.Place{Location: time.Local, Home: home}, Operator: h.operator, Retention: retention,
 		OnChange: func() { h.desk.Touch("rules"); changed() }, OnRules: h.judgeWaiting, Log: h.log,
 	})
-	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, OnSeal: h.sessionSealed, Log: h.log})
-	return err
+	if err != nil {
+		return err
+	}
+	if h.acsSecret, err = secrets.SharedKey(filepath.Join(h.cfg.Data, ACSKeyFile)); err != nil {
+		return err
+	}
+	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, OnSeal: h.sessionSealed, Key: h.sessionKey, Log: h.log})
+	return nil
+}
+
+// sessionKey is the key of a guarded session.
+func (h *Hub) sessionKey(session string) []byte {
+	key, err := signing.SessionKey([]byte(h.acsSecret), session)
+	if err != nil {
+		h.log.Error("the key of a guarded session", "err", err)
+		return nil
+	}
+	return key
 }
 
 // judgeWaiting answers the calls that wait and that a rule decides now; who allows something for a session does not want

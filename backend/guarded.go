@@ -7,7 +7,6 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/protocol/acs"
-	"deskbell/backend/secrets"
 	"deskbell/backend/settings"
 	"deskbell/schemas"
 )
@@ -18,17 +17,13 @@ var ACSKeyFile = filepath.Join("acs", "hmac.key")
 // ACSDoctorTool is the name of a tool that nobody has: the hub denies it by itself.
 const ACSDoctorTool = acs.DoctorTool
 
-func (h *Hub) newACS(set *schemas.Set) (*acs.Binding, error) {
-	secret, err := secrets.SharedKey(filepath.Join(h.cfg.Data, ACSKeyFile))
-	if err != nil {
-		return nil, err
-	}
+func (h *Hub) newACS(set *schemas.Set) *acs.Binding {
 	return acs.New(acs.Config{
-		Inbox: h.inbox, Gate: h.gate, Guardian: h.guardian, Fleet: h.fleet, Schemas: set, Secret: []byte(secret), Stopped: h.stopped,
+		Inbox: h.inbox, Gate: h.gate, Guardian: h.guardian, Fleet: h.fleet, Schemas: set, Secret: []byte(h.acsSecret), Stopped: h.stopped,
 		Depth:  func() int { return h.settings.Get().Int(settings.InboxDepth) },
 		Secure: func() bool { return h.cfg.TLSCert != "" },
 		Now:    h.now, Log: h.log,
-	}), nil
+	})
 }
 
 // stopped says whether the operator stopped an agent until further notice.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func (h *house) guard(id string, steps int) {
 	}
 	for i := range steps {
 		request := fmt.Sprintf("%s-%d", id, i)
-		params := fmt.Appendf(nil, `{ "request_id": %q, "timestamp": "2026-09-19T10:00:00Z",%s"metadata": {"session_id": %q}, "payload": {"x": "a\u2028<b>", "n": 1e2} }`, request, "\n", id)
+		params := fmt.Appendf(nil, `{ "request_id": %q, "timestamp": "2026-09-19T10:00:00Z",%s"metadata": {"session_id": %q, "agent_id": "one"}, "payload": {"x": "a\u2028<b>", "n": 1e2} }`, request, "\n", id)
 		st := guardian.Step{Request: request, Method: "steps/toolCallRequest", At: h.now(), SentAt: "2026-09-19T10:00:00Z", RequestHash: must(guardian.RequestHash(params)), Summary: "ls", Params: params}
 		st = must(g.Append(ctx, "acs", id, false, func(head string, _ int) (guardian.Step, error) { return guardian.Link(head, st) }))
 		if i == 0 {
@@ -36,7 +37,7 @@ func (h *house) guard(id string, steps int) {
 			if err := h.hub.gate.Record(ctx, j); err != nil {
 				h.t.Fatal(err)
 			}
-			if err := g.Answer(ctx, "acs", id, guardian.Answer{Seq: st.Seq, Verdict: gate.Deny, Codes: []string{"rule_denied"}, At: h.now(), Sent: fmt.Appendf(nil, "{\n\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"request_id\":%q,\"decision\":\"deny\",\"chain_hash\":%q}}", st.Request, st.Hash)}); err != nil {
+			if err := g.Answer(ctx, "acs", id, guardian.Answer{Seq: st.Seq, Verdict: gate.Deny, Codes: []string{"rule_denied"}, At: h.now(), Sent: fmt.Appendf(nil, "{\n\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"request_id\":%q,\"decision\":\"deny\",\"reasoning\":\"no\",\"reason_codes\":[\"rule_denied\"],\"policy_data\":{\"rule\":{\"id\":\"r1\"}},\"chain_hash\":%q}}", st.Request, st.Hash)}); err != nil {
 				h.t.Fatal(err)
 			}
 		}
@@ -62,7 +63,7 @@ func TestGuardedSessionsOverTheirPage(t *testing.T) {
 	}
 	path := "/api/guardian/acs/11111111-1111-4111-8111-111111111111"
 	one := op.call("GET", path+"?limit=2", nil).want(200)
-	if one.get("chain") != `{"ok":true,"steps":5}` || one.get("next_cursor") != "2" {
+	if one.get("chain") != `{"foreign":1,"ok":true,"steps":5}` || one.get("next_cursor") != "2" {
 		t.Errorf("%s", one.body)
 	}
 	var page struct{ Steps []map[string]any }
@@ -197,7 +198,7 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 		"another chain_hash":      {`"chain_hash":"`, `"chain_hash":"00`},
 		"another request's":       {`"type":"final","acs_version":"0.1.0","request_id":"`, `"type":"final","acs_version":"0.1.0","request_id":"0`},
 		"no answer":               {`"answer":{"jsonrpc"`, `"another":{"jsonrpc"`},
-		"another reason, unsaid":  {`"reasoning":"keep it"`, `"reasoning":"go on"`},
+		"another reasoning":       {`"reasoning":"keep it"`, `"reasoning":"go on"`},
 		"another id of a request": {`"answer":{"jsonrpc":"2.0","id":"`, `"answer":{"jsonrpc":"2.0","id":"0`},
 	} {
 		changed := bytes.Replace(file.body, []byte(change[0]), []byte(change[1]), 1)
@@ -206,10 +207,43 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 		}
 		_, alone, err := guardian.VerifyExport(bytes.NewReader(changed), nil)
 		_, keyed, errKey := guardian.VerifyExport(bytes.NewReader(changed), a.secret)
-		onlyKeyed := strings.Contains(what, "unsaid") || strings.Contains(what, "id of a request") // what the chain does not cover
+		onlyKeyed := strings.Contains(what, "id of a request") // what the chain does not cover
 		if err != nil || errKey != nil || keyed.OK() || alone.OK() != onlyKeyed {
 			t.Errorf("%s: %+v, with the key %+v; %v %v", what, alone, keyed, err, errKey)
 		}
+	}
+	for what, change := range map[string][2]string{ // the answers were signed, and say otherwise
+		"another judge":           {`"judge":"` + person, `"judge":"rule:rule_x`},
+		"another rule":            {`"judge":"rule:` + rule.ID, `"judge":"rule:rule_x`},
+		"no rule":                 {`"judge":"rule:` + rule.ID, `"judge":"system:` + rule.ID},
+		"another reason":          {`"reason":"keep it","item"`, `"reason":"go on","item"`},
+		"another code":            {`"codes":["human_denied"]`, `"codes":["human_timeout"]`},
+		"a change that was none":  {`"reason":"keep it"`, `"changed":{"command":"rm -rf /"},"reason":"keep it"`},
+		"another agent":           {`"agent":"acs/claude-code/`, `"agent":"acs/claude-code/x`},
+		"another id of the agent": {`"agent_id":"`, `"agent_id":"x`},
+		"another platform":        {`"agent":"` + a.peer() + `","agent_id":"` + a.id + `","platform":"claude-code"`, `"agent":"acs/codex/` + a.id + `","agent_id":"` + a.id + `","platform":"codex"`},
+		"no end":                  {`"sealed_at":`, `"unsealed_at":`},
+	} {
+		changed := bytes.Replace(file.body, []byte(change[0]), []byte(change[1]), 1)
+		if bytes.Equal(changed, file.body) {
+			t.Fatalf("%s: %s is not in %s", what, change[0], file.body)
+		}
+		if _, c, err := guardian.VerifyExport(bytes.NewReader(changed), a.secret); err != nil || c.OK() {
+			t.Errorf("%s: %+v, %v", what, c, err)
+		}
+	}
+	lines := bytes.SplitAfter(bytes.TrimSpace(file.body), []byte("\n"))
+	n := len(lines) - 2 // steps that are left without the last
+	var last struct {
+		Hash string `json:"entry_hash"`
+	}
+	if err := json.Unmarshal(lines[n], &last); err != nil {
+		t.Fatal(err)
+	}
+	short := bytes.Join(lines[:n+1], nil)
+	short = bytes.Replace(short, fmt.Appendf(nil, `"steps":%d,"head":"%s"`, n+1, page.get("session", "head")), fmt.Appendf(nil, `"steps":%d,"head":"%s"`, n, last.Hash), 1)
+	if _, c, err := guardian.VerifyExport(bytes.NewReader(short), a.secret); err != nil || c.OK() || !strings.Contains(c.Why, "ended") {
+		t.Errorf("the end of a session that ended is missing: %+v, %v", c, err)
 	}
 	if _, c, err := guardian.VerifyExport(bytes.NewReader(file.body), []byte("another secret")); err != nil || c.BrokenAt != 1 {
 		t.Errorf("with another key: %+v %v", c, err)
@@ -246,5 +280,64 @@ func TestABrokenChainIsToldToTheDoctor(t *testing.T) {
 	h.operator().call("GET", "/api/guardian", nil).want(200).into(&view)
 	if len(view.Alerts) != 1 || view.Alerts[0].Kind != "changed" || view.Alerts[0].Session == "" {
 		t.Errorf("alerts: %+v", view.Alerts)
+	}
+}
+
+// What the hub keeps of who decided what is held against what it signed.
+func TestAChangedDecisionIsFound(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	deny := func(command string) {
+		answer := a.hold(a.signed(a.request("steps/toolCallRequest", bash(command))))
+		h.operator().answer(h.cards(1)[0], msg{"resolution": "answered", "value": "deny", "comment": "no"}).want(200)
+		within(t, answer).deniedFor(t, "human_denied")
+	}
+	deny("rm a")
+	answer := a.hold(a.signed(a.request("steps/toolCallRequest", bash("rm b"))))
+	h.operator().call("POST", "/api/items/"+h.cards(1)[0]+"/resolve", msg{"resolution": "answered", "value": "allow_edited", "edited": msg{"arguments": msg{"command": "ls"}}}).want(200)
+	within(t, answer)
+	undo := ""
+	chain := func(change ...string) (ok, why string) {
+		h.stop()
+		db := must(sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile)))
+		for _, c := range change {
+			must(db.Exec(c))
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		h.start() // nothing is remembered of an earlier check
+		c := h.operator().call("GET", "/api/guardian/acs/"+a.session, nil).want(200)
+		return c.get("chain", "ok"), c.get("chain", "why")
+	}
+	if ok, why := chain(); ok != "true" {
+		t.Fatalf("untouched: %s", why)
+	}
+	for what, changes := range map[string][2]string{
+		"a verdict":             {`UPDATE steps SET verdict = 'allow' WHERE verdict = 'deny'`, `UPDATE steps SET verdict = 'deny' WHERE codes LIKE '%human_denied%'`},
+		"a code":                {`UPDATE steps SET codes = '["rule_denied"]' WHERE verdict = 'deny'`, `UPDATE steps SET codes = '["human_denied"]' WHERE verdict = 'deny'`},
+		"a judge":               {`UPDATE judgements SET judge = 'rule:x'`, `UPDATE judgements SET judge = '` + h.hub.operator().String() + `'`},
+		"a reason":              {`UPDATE judgements SET reason = 'yes' WHERE verdict = 'deny'`, `UPDATE judgements SET reason = 'no' WHERE verdict = 'deny'`},
+		"what the person wrote": {`UPDATE judgements SET changed = '{"command":"rm c"}' WHERE changed IS NOT NULL`, `UPDATE judgements SET changed = '{"command":"ls"}' WHERE changed IS NOT NULL`},
+		"a judgement's verdict": {`UPDATE judgements SET verdict = 'allow' WHERE reason = 'no'`, `UPDATE judgements SET verdict = 'deny' WHERE reason = 'no'`},
+		"all of it, unsigned": {`UPDATE steps SET codes = '["x"]', answer = CAST(replace(answer, 'human_denied', 'x') AS BLOB) WHERE verdict = 'deny'`,
+			`UPDATE steps SET codes = '["human_denied"]', answer = CAST(replace(answer, '"x"', '"human_denied"') AS BLOB) WHERE verdict = 'deny'`},
+	} {
+		if ok, why := chain(undo, changes[0]); ok != "false" || why == "" {
+			t.Errorf("%s was changed, and the chain is said to be whole", what)
+		}
+		undo = changes[1]
+	}
+	if ok, why := chain(undo); ok != "true" {
+		t.Errorf("all as it was: %s", why)
+	}
+	// With another secret it cannot be told who signed what came before it: that is said, and is no break.
+	if err := os.Remove(filepath.Join(h.dir, ACSKeyFile)); err != nil {
+		t.Fatal(err)
+	}
+	h.stop()
+	h.start()
+	if c := h.operator().call("GET", "/api/guardian/acs/"+a.session, nil).want(200); c.get("chain", "ok") != "true" || c.get("chain", "foreign") != c.get("chain", "steps") {
+		t.Errorf("after a new secret: %s", c.get("chain"))
 	}
 }

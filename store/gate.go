@@ -37,6 +37,15 @@ func (s *Store) Rules(ctx context.Context, revoked bool) ([]gate.Rule, error) {
 	return all(rows, err, scanRule)
 }
 
+// Rules implements crew.Tx.
+func (t *tx) Rules() ([]gate.Rule, error) {
+	rows, err := t.rows(`SELECT ` + ruleColumns + ` FROM rules WHERE revoked_at = 0 ORDER BY place`)
+	return all(rows, err, scanRule)
+}
+
+// PutJudgement implements crew.Tx.
+func (t *tx) PutJudgement(j gate.Judgement) error { return t.putJudgement(j) }
+
 // PutRule implements gate.Store.
 func (s *Store) PutRule(ctx context.Context, r gate.Rule, before string, audit fleet.Audit) error {
 	return s.do(ctx, func(t *tx) error { return t.putRule(r, before, audit) })

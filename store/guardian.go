@@ -258,8 +258,7 @@ func (t *tx) stands(j gate.Judgement) error {
 // allowedStill asks whether the rules as they are in this transaction still allow what one of them allowed: another one
 // may have come before it since.
 func (t *tx) allowedStill(stands func([]gate.Rule) bool) error {
-	rows, err := t.rows(`SELECT ` + ruleColumns + ` FROM rules WHERE revoked_at = 0 ORDER BY place`)
-	rules, err := all(rows, err, scanRule)
+	rules, err := t.Rules()
 	if err == nil && !stands(rules) {
 		err = gate.ErrUnknownRule
 	}
@@ -282,13 +281,30 @@ const (
 	stepColumns = `seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, answer, params`
 	// briefSteps is the same without what was sent and answered.
 	briefSteps = `seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, NULL, x''`
+	// judgedSteps are the steps s with the judgements j of theirs.
+	judgedSteps = `s.seq, s.request, s.method, s.turn, s.at, s.sent_at, s.request_hash, s.hash, s.summary, s.verdict, s.codes, s.decided_at, s.answer, s.params,
+		coalesce(j.item, ''), coalesce(j.verdict, ''), coalesce(j.judge, ''), coalesce(j.reason, ''), j.changed`
 )
 
-func scanStep(row scanner) (guardian.Step, error) {
+func scanStep(row scanner) (guardian.Step, error) { return scanStepAnd(row) }
+
+func scanJudgedStep(row scanner) (guardian.Step, error) {
+	var j gate.Judgement
+	var changed []byte
+	st, err := scanStepAnd(row, &j.Item, &j.Verdict, &j.Judge, &j.Reason, &changed)
+	if len(changed) > 0 {
+		j.Changed = changed
+	}
+	st.Judgement = j
+	return st, err
+}
+
+// scanStepAnd reads the columns of a step, and those after them.
+func scanStepAnd(row scanner, more ...any) (guardian.Step, error) {
 	var st guardian.Step
 	var when, decided int64
 	var codes []byte
-	if err := row.Scan(&st.Seq, &st.Request, &st.Method, &st.Turn, &when, &st.SentAt, &st.RequestHash, &st.Hash, &st.Summary, &st.Verdict, &codes, &decided, &st.Answer, &st.Params); err != nil {
+	if err := row.Scan(append([]any{&st.Seq, &st.Request, &st.Method, &st.Turn, &when, &st.SentAt, &st.RequestHash, &st.Hash, &st.Summary, &st.Verdict, &codes, &decided, &st.Answer, &st.Params}, more...)...); err != nil {
 		return st, err
 	}
 	st.At, st.DecidedAt = at(when), at(decided)
@@ -300,9 +316,10 @@ func scanStep(row scanner) (guardian.Step, error) {
 
 // Steps implements guardian.Store.
 func (g Guarded) Steps(ctx context.Context, protocol, session string, after int, fn func(guardian.Step) error) error {
-	rows, err := g.s.query(ctx, `SELECT `+stepColumns+` FROM steps WHERE protocol = ? AND session = ? AND seq > ? ORDER BY seq`, protocol, session, after)
+	rows, err := g.s.query(ctx, `SELECT `+judgedSteps+` FROM steps s LEFT JOIN judgements j ON j.protocol = s.protocol AND j.session = s.session AND j.request = s.request
+		WHERE s.protocol = ? AND s.session = ? AND s.seq > ? ORDER BY s.seq`, protocol, session, after)
 	var failed error
-	err = each(rows, err, scanStep, func(st guardian.Step) bool {
+	err = each(rows, err, scanJudgedStep, func(st guardian.Step) bool {
 		failed = fn(st)
 		return failed == nil
 	})

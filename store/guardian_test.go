@@ -124,7 +124,7 @@ func TestStepsAreOneChainWhoeverAppends(t *testing.T) {
 			t.Error(err)
 		}
 		hashes[i%2].Store(st.Seq, st.Hash)
-		if err := g.Answer(t.Context(), "acs", []string{"a", "b"}[i%2], guardian.Answer{Seq: st.Seq, Verdict: "allow", Codes: []string{"c"}, At: noon, Sent: []byte("{}")}); err != nil {
+		if err := g.Answer(t.Context(), "acs", []string{"a", "b"}[i%2], guardian.Answer{Seq: st.Seq, Verdict: "allow", Codes: []string{"c"}, At: noon, Sent: fmt.Appendf(nil, `{"id":1,"result":{"request_id":%q,"decision":"allow","reason_codes":["c"],"chain_hash":%q}}`, st.Request, st.Hash)}); err != nil {
 			t.Error(err)
 		}
 	})

@@ -106,6 +106,9 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 	var settings struct {
 		Hooks map[string][]hookGroup `json:"hooks"`
 	}
+	if d.acsDisabled(file) {
+		return nil
+	}
 	if err == nil {
 		err = json.Unmarshal(raw, &settings)
 	}
@@ -121,6 +124,8 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 		case !ok:
 			missing = append(missing, want.event)
 			continue
+		case hook.slack() != "":
+			dead = append(dead, fmt.Sprintf("%s (%s)", want.event, hook.slack()))
 		case hook.Type != "command":
 			dead = append(dead, fmt.Sprintf("%s (its type is %q, not \"command\")", want.event, hook.Type))
 		case matcher != "" && matcher != "*":
@@ -154,6 +159,28 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 	}
 	d.acsAdapter(f, commands[claudeHooks[0].event])
 	return commands
+}
+
+// acsDisabled looks for what turns all hooks off: in the settings file, beside it, and in the settings of the user.
+func (d *doctor) acsDisabled(file string) bool {
+	files := []string{file, filepath.Join(filepath.Dir(file), "settings.local.json")}
+	if home, err := os.UserHomeDir(); err == nil {
+		files = append(files, filepath.Join(home, ".claude", "settings.json"), filepath.Join(home, ".claude", "settings.local.json"))
+	}
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			continue // that of the hooks is told elsewhere
+		}
+		var settings struct {
+			Off bool `json:"disableAllHooks"`
+		}
+		if json.Unmarshal(raw, &settings) == nil && settings.Off {
+			d.add(levelFail, "hooks", "take disableAllHooks out of "+f, "%s turns all hooks off (disableAllHooks)", f)
+			return true
+		}
+	}
+	return false
 }
 
 // acsAdapter says whether the adapter's file is where the hooks expect it.
@@ -229,6 +256,7 @@ func (d *doctor) acsFire(ctx context.Context, h *hub, commands map[string]string
 	audit := "look at " + filepath.Join(d.cfg.Data, "acs", "adapter-audit.log")
 	for _, e := range []struct{ name, more string }{
 		{"SessionStart", `,"source":"startup"`},
+		{"UserPromptSubmit", `,"prompt":"Nothing: deskbell acs doctor looks whether this hook fires."`},
 		{"PreToolUse", `,"permission_mode":"default","tool_name":"` + backend.ACSDoctorTool + `","tool_input":{},"tool_use_id":"` + session + `"`},
 		{"SessionEnd", `,"reason":"other"`},
 	} {
@@ -259,14 +287,24 @@ func (d *doctor) acsFire(ctx context.Context, h *hub, commands map[string]string
 		d.add(levelFail, "hook", audit, "its command ran, and nothing of it reached the hub")
 		return
 	}
-	d.add(levelOK, "hook", "", "fires, and is answered: the hub has the %d steps of its session", len(seen.Steps))
-	for _, s := range seen.Steps {
-		if s.Method == "steps/toolCallRequest" {
-			d.add(levelOK, "gate", "", "asks the hub before a tool, and what the hub denies is blocked")
-			return
+	asked := func(method string) bool {
+		for _, s := range seen.Steps {
+			if s.Method == method {
+				return true
+			}
 		}
+		return false
 	}
-	d.add(levelFail, "gate", audit, "PreToolUse did not ask the hub")
+	d.add(levelOK, "hook", "", "fires, and is answered: the hub has the %d steps of its session", len(seen.Steps))
+	if _, wired := commands["UserPromptSubmit"]; wired && !asked("steps/userMessage") {
+		d.add(levelFail, "gate", audit, "UserPromptSubmit did not ask the hub")
+		return
+	}
+	if !asked("steps/toolCallRequest") {
+		d.add(levelFail, "gate", audit, "PreToolUse did not ask the hub")
+		return
+	}
+	d.add(levelOK, "gate", "", "asks the hub before a tool, and what the hub denies is blocked; and before a prompt")
 }
 
 // denies says whether a hook told Claude Code not to run the tool.

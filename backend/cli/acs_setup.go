@@ -50,6 +50,26 @@ type hookCommand struct {
 	// OnFailure blocks what the hook guards when the hook itself fails or runs out of time.
 	OnFailure string `json:"onFailure,omitempty"`
 	Command   string `json:"command"`
+	// What makes a hook run beside what it should guard, once, or only at times. None is ever written; the doctor looks.
+	Async       bool            `json:"async,omitempty"`
+	AsyncRewake bool            `json:"asyncRewake,omitempty"`
+	Once        bool            `json:"once,omitempty"`
+	If          json.RawMessage `json:"if,omitempty"`
+}
+
+// slack says how a hook does not always guard what it is for; "": it does.
+func (c hookCommand) slack() string {
+	switch {
+	case c.Async:
+		return "async: nothing waits for it"
+	case c.AsyncRewake:
+		return "asyncRewake: nothing waits for it"
+	case c.Once:
+		return "once: it fires the first time alone"
+	case len(c.If) > 0 && string(c.If) != "null":
+		return "if: it fires only sometimes"
+	}
+	return ""
 }
 
 // wiring is what the hooks' commands need to know.
@@ -172,8 +192,11 @@ func writeHooks(file string, hooks map[string][]hookGroup) (backup string, err e
 		file = real
 	}
 	before, err := os.ReadFile(file)
+	var mode fs.FileMode
 	if errors.Is(err, fs.ErrNotExist) {
 		before, err = nil, nil
+	} else if info, statErr := os.Stat(file); statErr == nil {
+		mode = info.Mode().Perm()
 	}
 	if err != nil {
 		return "", err
@@ -191,7 +214,10 @@ func writeHooks(file string, hooks map[string][]hookGroup) (backup string, err e
 			return "", err
 		}
 	}
-	return backup, secrets.WriteFile(file, after)
+	if err := secrets.WriteFile(file, after); err != nil || mode == 0 {
+		return backup, err
+	}
+	return backup, os.Chmod(file, mode) // others may read it as before
 }
 
 // mergeHooks returns settings with their ACS hooks replaced by these.

@@ -93,8 +93,9 @@ func TestVerifyChecksAChain(t *testing.T) {
 		code  int
 		wants []string
 	}{
-		{"as it was exported", string(whole), 0, []string{"OK: consistent in itself, 2 steps", "acs/5c3f1b8e-9a0d-4c2e-8f4b-2d6a7e9c1b30"}},
+		{"as it was exported", string(whole), 0, []string{"OK: consistent in itself, 2 steps", "Nothing covers the hub's own times", "has not ended", "acs/5c3f1b8e-9a0d-4c2e-8f4b-2d6a7e9c1b30"}},
 		{"with a changed argument", strings.Replace(string(whole), "echo rm", "echo mv", 1), 1, []string{"FAIL: broken at step 2", "request_hash"}},
+		{"with another judge", strings.Replace(string(whole), `"judge":"human:me"`, `"judge":"rule:x"`, 1), 1, []string{"FAIL: broken at step 2", "somebody else decided"}},
 		{"with a step missing", strings.Join(strings.SplitAfter(string(whole), "\n")[:2], ""), 1, []string{"FAIL: broken at step 2", "2 steps"}},
 		{"something else", "{}\n", 1, []string{"line 1"}},
 		{"no JSON", "x", 1, []string{"line 1"}},

@@ -54,5 +54,9 @@ func (a *app) verifyChain(file, keyFile string) error {
 	default:
 		a.tell("OK: %s, %d of them signed with this key; the others were never answered", plural(c.Steps, "step"), c.Signed)
 	}
+	a.tell("Nothing covers the hub's own times, the folder, and the message that asked.")
+	if s.SealedAt.IsZero() {
+		a.tell("The session has not ended: steps after these may be missing.")
+	}
 	return nil
 }

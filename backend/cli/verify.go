@@ -36,8 +36,9 @@ func (a *app) verifyCommand() *cobra.Command {
 "signature": …} (for an answer or a receipt with --to, the session's address). - is standard input.
 
 With --acs it checks a guarded session as the Guardian view exports it (JSON Lines): it recomputes the hash of every
-request and every link of the chain, and that each answer is that of its step, and says that all of them hold, or which one
-does not. Without a key that shows that the file is consistent in itself, not who wrote it: anybody can write such a file.
+request and every link of the chain, that each answer is that of its step, and that it says what the file says of the decision:
+who, why, and with what changed. It says that all of them hold, or which one does not. Nothing covers the hub's own times, and
+of a session that has not ended the last steps may be missing. Without a key that shows that the file is consistent in itself, not who wrote it: anybody can write such a file.
 With --key and the hub's acs/hmac.key it checks the signature of every request and answer too: whoever wrote them has that
 key, the hub or the agent's host.
 

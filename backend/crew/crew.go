@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"deskbell/backend/fleet"
+	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 )
 
@@ -174,6 +175,11 @@ type Tx interface {
 	Agent(id string) (fleet.Agent, error)
 	// Stopped says whether the operator stopped an agent until further notice.
 	Stopped(agent string) (bool, error)
+
+	// Rules returns the rules in force, in their order.
+	Rules() ([]gate.Rule, error)
+	// PutJudgement is gate.Store's.
+	PutJudgement(j gate.Judgement) error
 
 	Insert(n inbox.New) (it inbox.Item, digest []byte, fresh bool, err error)
 	Item(id string) (inbox.Item, error)

@@ -203,8 +203,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.file(m.Name, file, value)
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
-		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins):
-			p.patch(m.Name, value)
+		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins) && p.patch(m.Name, value):
 		case slices.Contains(commandNames, m.Name):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
@@ -264,7 +263,7 @@ func (p *partWriter) paths() []callPart {
 		shown, left := pathSpans(value)
 		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left})
 	}
-	return append(first, p.parts...)
+	return list(append(first, p.parts...)) // a call without arguments has none
 }
 
 // pathSpans shows a path: a long one without its detours, and of one that is still too long the end, which says what it
@@ -361,9 +360,9 @@ func (p *partWriter) mark(path string) *bool {
 
 func (p *partWriter) other(m wire.Member, value string, isText bool) {
 	switch {
-	case isText && m.Name == "url":
+	case isText && isAddress(m.Name, value):
 		url, host := render.URL(value)
-		p.parts = append(p.parts, callPart{Kind: "url", Name: m.Name, URL: list(url), Host: list(render.Visible(host))})
+		p.parts = append(p.parts, callPart{Kind: "url", Name: m.Name, URL: list(url), Host: list(render.Visible(host)), Risks: render.Doubts(value)})
 	case isText:
 		text, left := p.cut(value)
 		p.parts = append(p.parts, callPart{Kind: "text", Name: m.Name, Text: list(render.VisibleLines(text)), LeftOut: left})
@@ -374,6 +373,21 @@ func (p *partWriter) other(m wire.Member, value string, isText bool) {
 		p.text += len(m.Value)
 		p.parts = append(p.parts, callPart{Kind: "data", Name: m.Name, Data: m.Value})
 	}
+}
+
+// addressNames are what arguments are called that are addresses.
+var addressNames = []string{"url", "uri", "href", "link", "endpoint"}
+
+// isAddress says whether a text is to be shown as where it leads: what is called so, or is one address of the web.
+func isAddress(name, value string) bool {
+	if len(value) > maxPath {
+		return false
+	}
+	if slices.Contains(addressNames, strings.ToLower(name)) {
+		return true
+	}
+	head := strings.ToLower(value[:min(len(value), len("https://"))])
+	return (strings.HasPrefix(head, "http://") || head == "https://") && !strings.ContainsAny(value, " \t\r\n")
 }
 
 // viewChanged is what the person changed of a call before allowing it.

@@ -93,7 +93,12 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"a patch as a word", "shell", `{"command":["apply_patch","*** Begin Patch\n*** Update File: a\n+x"]}`,
 			"command command apply_patch '*** Begin Patch\n*** Update File: a\n+x'\ndiff command a [+x 0/0]"},
 		{"a patch without a file", "apply_patch", `{"input":"*** Begin Patch\n+x"}`, "diff input [+x 0/0]"},
+		{"a patch of nothing", "apply_patch", `{"command":"*** Begin Patch\n*** End Patch"}`, "command command *** Begin Patch\n*** End Patch"},
 		{"Claude Code's WebFetch", "WebFetch", `{"url":"https://example.com/a","prompt":"p"}`, "url url example.com https://example.com/a\ntext prompt p"},
+		{"an address by another name", "Open", `{"uri":"https://good.com@evil.com/","where":"HTTPS://a.example/x"}`, "url uri evil.com https://good.com@evil.com/\nurl where a.example HTTPS://a.example/x"},
+		{"an address that nobody can read", "WebFetch", `{"url":"https://good.com\\@evil.com"}`, `url url https://good.com\@evil.com !it cannot be told where this leads`},
+		{"numbers for a host", "WebFetch", `{"url":"http://2130706433/","link":"http://0x7f.1:80/"}`, "url url 2130706433 http://2130706433/ !leads to 127.0.0.1, written as a number\nurl link 0x7f.1:80 http://0x7f.1:80/ !leads to 127.0.0.1, written as a number"},
+		{"a text with an address in it", "X", `{"text":"https://a.example says so"}`, "text text https://a.example says so"},
 		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id outside\ndata limit 5"},
 		{"a relative path out", "Read", `{"file_path":"../x"}`, "path file_path ../x outside"},
 		{"an unknown tool", "mcp__db__query", `{"sql":"select 1","deep":{"a":[1]}}`, `text sql select 1` + "\n" + `data deep {"a":[1]}`},
@@ -103,6 +108,9 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		v := deskOfCalls().viewCall("acs", &inbox.Call{Tool: c.tool, Arguments: json.RawMessage(c.arguments), Folder: "/w"})
 		if got := said(v.Parts); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", c.what, got, c.want)
+		}
+		if v.Parts == nil {
+			t.Errorf("%s: the page is given null for the list of its parts", c.what)
 		}
 	}
 }

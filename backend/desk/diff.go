@@ -246,8 +246,10 @@ func patchIn(raw []byte) (string, bool) {
 	return text[at[1]:], true
 }
 
-// patch shows a patch in the form of apply_patch, file by file. Its lines have no numbers: it gives none.
-func (p *partWriter) patch(name, text string) {
+// patch shows a patch in the form of apply_patch, file by file. Its lines have no numbers: it gives none. false: there is
+// nothing in it to show.
+func (p *partWriter) patch(name, text string) bool {
+	before := len(p.parts)
 	text, cut := render.Cut(text, 2*maxDiffed)
 	left := 0
 	if cut > 0 {
@@ -293,4 +295,5 @@ func (p *partWriter) patch(name, text string) {
 		}
 	}
 	flush()
+	return len(p.parts) > before
 }

@@ -90,10 +90,11 @@ func (g *Gate) JudgeSettled(s Subject) Ruling {
 	return g.Judge(s)
 }
 
+// JudgeBy is what those rules, in their order, say of a call.
+func (g *Gate) JudgeBy(rules []Rule, s Subject) Ruling { return judge(rules, s, g.Place) }
+
 // AllowedBy says whether those rules, in their order, allow a call.
-func (g *Gate) AllowedBy(rules []Rule, s Subject) bool {
-	return judge(rules, s, g.Place).Verdict == Allow
-}
+func (g *Gate) AllowedBy(rules []Rule, s Subject) bool { return g.JudgeBy(rules, s).Verdict == Allow }
 
 func judge(rules []Rule, s Subject, p Place) Ruling {
 	for _, r := range rules {

@@ -2,6 +2,8 @@ package gate
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 
 	"deskbell/backend/signing"
@@ -49,6 +51,40 @@ func sameDigits(a, b []byte) bool {
 		return decimal(string(a)) == decimal(string(b))
 	}
 	return true
+}
+
+// Numbers are the numbers of a document to their last digit, by the names of its members and in the order of its lists:
+// two documents of one canonical form that have the same are the same.
+func Numbers(raw []byte) []byte {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil
+	}
+	var out []byte
+	switch raw[0] {
+	case '{':
+		members, err := wire.Members(raw)
+		if err != nil {
+			return nil
+		}
+		slices.SortFunc(members, func(a, b wire.Member) int { return strings.Compare(a.Name, b.Name) })
+		for _, m := range members {
+			out = append(out, Numbers(m.Value)...)
+		}
+	case '[':
+		elements, err := wire.Elements(raw)
+		if err != nil {
+			return nil
+		}
+		for _, e := range elements {
+			out = append(out, Numbers(e)...)
+		}
+	case '"', 't', 'f', 'n':
+	default:
+		d := decimal(string(raw))
+		out = fmt.Appendf(nil, "%t %s %d\n", d.negative, d.digits, d.point)
+	}
+	return out
 }
 
 // digits are a number without what can be written otherwise: its digits from the first to the last that is not 0, and where

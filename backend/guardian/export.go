@@ -10,6 +10,7 @@ import (
 	"io"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
@@ -72,8 +73,8 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// Export writes a session with its steps; judged are its judgements by request.
-func Export(ctx context.Context, w io.Writer, store Store, s Session, judged map[string]gate.Judgement) error {
+// Export writes a session with its steps and how each was judged.
+func Export(ctx context.Context, w io.Writer, store Store, s Session) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	err := out.Encode(exportHead{exportKind, exportVersion, exportSession{
@@ -90,7 +91,7 @@ func Export(ctx context.Context, w io.Writer, store Store, s Session, judged map
 		}
 		line := exportStep{Seq: st.Seq, At: st.At.UTC(), Entry: st.entry(), PreviousHash: previous, EntryHash: st.Hash, Params: st.Params, Answer: st.Answer}
 		if st.Verdict != "" {
-			j := judged[st.Request]
+			j := st.Judgement
 			line.Decision = &exportDecision{st.Verdict, st.Codes, timeOrNil(st.DecidedAt), j.Judge, j.Reason, j.Item, j.Changed}
 		}
 		previous = &st.Hash
@@ -150,30 +151,59 @@ func VerifyExport(r io.Reader, secret []byte) (Session, Chain, error) {
 		return Session{}, Chain{}, &NotExportError{1, fmt.Sprintf("is version %d of the form; this program knows version %d", head.Version, exportVersion)}
 	}
 	s := head.Session.session()
-	var c Chain
-	var key []byte
+	c := exportCheck{session: s}
 	if len(secret) > 0 {
 		var err error
-		if key, err = signing.SessionKey(secret, s.ID); err != nil {
-			return s, c, err
+		if c.key, err = signing.SessionKey(secret, s.ID); err != nil {
+			return s, c.Chain, err
 		}
 	}
 	for {
 		var line exportStep
 		ok, err := next(&line)
 		if err != nil {
-			return s, c, err
+			return s, c.Chain, err
 		}
 		if !ok {
 			break
 		}
-		if c.line(s, line, key); !c.OK() {
-			return s, c, nil
+		if c.line(line); !c.OK() {
+			return s, c.Chain, nil
 		}
 	}
-	c.end(s)
-	return s, c, nil
+	c.end()
+	return s, c.Chain, nil
 }
+
+// exportCheck is the check of an export.
+type exportCheck struct {
+	Chain
+	session Session
+	key     []byte // nil: signatures are not looked at
+	last    string // the method of the last step
+	// platform is whether any step names a platform, and named whether one names the session's.
+	platform, named bool
+}
+
+// end checks what the session says of itself against all of its steps.
+func (c *exportCheck) end() {
+	s := c.session
+	broken := func(why string) { c.BrokenAt, c.Why = c.Steps, why }
+	switch c.Chain.end(s); {
+	case !c.OK():
+	case !s.SealedAt.IsZero() && c.last != sessionEnd:
+		broken("the session is said to have ended, and its last step is not its end")
+	case s.SealedAt.IsZero() && c.last == sessionEnd:
+		broken("the session is not said to have ended, and its last step is its end")
+	case s.Agent != fleet.PeerID(s.Protocol, s.Platform, s.AgentID):
+		broken("the session's agent is not the one that its platform and agent_id make")
+	case c.platform && !c.named:
+		broken("the session is said to be of a platform that none of its steps names")
+	}
+}
+
+// sessionEnd is the step that ends a session.
+const sessionEnd = "steps/sessionEnd"
 
 func (e exportSession) session() Session {
 	s := Session{Protocol: e.Protocol, ID: e.ID, Agent: e.Agent, AgentID: e.AgentID, Platform: e.Platform, Folder: e.Folder, OpenedAt: e.OpenedAt, Steps: e.Steps, Head: e.Head}
@@ -185,7 +215,7 @@ func (e exportSession) session() Session {
 
 // line checks one step of an export: that its entry is of its params and of this session, then as any step, and then its
 // answer; the signatures too, with the session's key.
-func (c *Chain) line(s Session, line exportStep, key []byte) {
+func (c *exportCheck) line(line exportStep) {
 	broken := func(why string) { c.BrokenAt, c.Why = c.Steps+1, why }
 	var entry struct {
 		EntryID     string `json:"entry_id"`
@@ -199,78 +229,58 @@ func (c *Chain) line(s Session, line exportStep, key []byte) {
 		Timestamp string `json:"timestamp"`
 		Metadata  struct {
 			SessionID string `json:"session_id"`
+			AgentID   string `json:"agent_id"`
+			Platform  string `json:"platform"`
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(line.Entry, &entry) != nil || json.Unmarshal(line.Params, &params) != nil {
 		broken("the entry or the params do not have the form of a step's")
 		return
 	}
-	st := Step{Seq: line.Seq, Request: entry.EntryID, Method: entry.StepType, SentAt: entry.Timestamp, RequestHash: entry.RequestHash, Hash: line.EntryHash, Params: line.Params}
+	st := Step{
+		Seq: line.Seq, Request: entry.EntryID, Method: entry.StepType, SentAt: entry.Timestamp, RequestHash: entry.RequestHash, Hash: line.EntryHash,
+		Params: line.Params, Answer: line.Answer,
+	}
 	if same, err := sameJSON(line.Entry, st.entry()); err != nil || !same || entry.StepID != entry.EntryID {
 		broken("the entry has other members than a step's")
 		return
 	}
-	if params.RequestID != entry.EntryID || params.Timestamp != entry.Timestamp || params.Metadata.SessionID != s.ID {
+	if params.RequestID != entry.EntryID || params.Timestamp != entry.Timestamp || params.Metadata.SessionID != c.session.ID {
 		broken("the entry is not that of the params beside it, or of another session")
+		return
+	}
+	if params.Metadata.AgentID != c.session.AgentID {
+		broken("the step is another agent's than the session's")
 		return
 	}
 	if previous := line.PreviousHash; (previous == nil) != (c.Head == "") || (previous != nil && *previous != c.Head) {
 		broken("previous_hash is not the hash of the step before")
 		return
 	}
-	if c.next(st); !c.OK() {
-		return
-	}
-	if why := line.answered(st, key); why != "" {
-		c.Steps-- // this one does not hold
-		broken(why)
-		return
-	}
-	if key != nil && line.Answer != nil {
+	c.next(st, line.account(), func() string {
+		if line.Answer == nil || c.key == nil {
+			return ""
+		}
+		switch request, answered := st.signedBy(c.key); {
+		case !answered:
+			return "the answer's signature is not right: it was not written with this key, or was changed"
+		case !request:
+			return "the request's signature is not right: it was not written with this key, or was changed"
+		}
 		c.Signed++
+		return ""
+	})
+	c.last = st.Method
+	if p := params.Metadata.Platform; p != "" {
+		c.platform, c.named = true, c.named || p == c.session.Platform
 	}
 }
 
-// answered says what is wrong with what a step was answered with; "": nothing.
-func (line exportStep) answered(st Step, key []byte) string {
-	var verdict gate.Verdict
-	if line.Decision != nil {
-		verdict = line.Decision.Verdict
+// account is what an export tells of how a step was judged.
+func (line exportStep) account() account {
+	d := line.Decision
+	if d == nil {
+		return account{}
 	}
-	if len(line.Answer) == 0 {
-		if verdict != "" && verdict != Unanswered {
-			return "there is a decision, and no answer that says it"
-		}
-		return ""
-	}
-	var answer struct {
-		ID     json.RawMessage `json:"id"`
-		Result struct {
-			RequestID string       `json:"request_id"`
-			Decision  gate.Verdict `json:"decision"`
-			Chain     string       `json:"chain_hash"`
-		} `json:"result"`
-	}
-	switch err := json.Unmarshal(line.Answer, &answer); {
-	case err != nil:
-		return "the answer does not have the form of one"
-	case answer.Result.RequestID != st.Request:
-		return "the answer is bound to another request"
-	case answer.Result.Chain != st.Hash:
-		return "the answer's chain_hash is not the entry_hash"
-	case answer.Result.Decision != verdict:
-		return "the answer says another decision than the one recorded"
-	case key == nil:
-		return ""
-	case !signing.VerifyEnvelope(key, line.Answer, "result"):
-		return "the answer's signature is not right: it was not written with this key, or was changed"
-	}
-	// The id of the request is in its answer alone, and the signature covers it.
-	request := wire.Compose([]wire.Member{
-		{Name: "jsonrpc", Value: wire.Quote("2.0")}, {Name: "id", Value: answer.ID}, {Name: "method", Value: wire.Quote(st.Method)}, {Name: "params", Value: line.Params},
-	})
-	if !signing.VerifyEnvelope(key, request, "params") {
-		return "the request's signature is not right: it was not written with this key, or was changed"
-	}
-	return ""
+	return account{d.Verdict, d.Codes, d.Judge != "" || d.Reason != "" || len(d.Changed) > 0, "", d.Judge, d.Reason, d.Changed}
 }

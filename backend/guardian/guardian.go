@@ -42,6 +42,9 @@ type Step struct {
 	DecidedAt   time.Time
 	Answer      []byte // as it was sent
 	Params      []byte // as they came
+	// Judgement is how a call that asked leave was judged: its Item, Verdict, Judge, Reason and Changed alone. Only
+	// Store.Steps fills it in.
+	Judgement gate.Judgement
 }
 
 // Unanswered is in the place of the verdict of a step that no answer was ever sent to.
@@ -98,7 +101,7 @@ type Store interface {
 	EndUnanswered(ctx context.Context, protocol, code string, at time.Time) error
 	// Sessions returns the sessions seen last first, from the one after cursor. inbox.ErrBadCursor.
 	Sessions(ctx context.Context, limit int, cursor string) (page []Session, next string, err error)
-	// Steps calls fn with a session's steps after seq, oldest first, until fn fails.
+	// Steps calls fn with a session's steps after seq and how each was judged, oldest first, until fn fails.
 	Steps(ctx context.Context, protocol, session string, after int, fn func(Step) error) error
 	// Recent returns the newest steps of a session, oldest first, without what was sent and answered.
 	Recent(ctx context.Context, protocol, session string, n int) ([]Step, error)

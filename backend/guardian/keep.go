@@ -18,7 +18,9 @@ type Config struct {
 	OnChange func()
 	// OnSeal is called after the commit that closed a session.
 	OnSeal func(ctx context.Context, protocol, session string)
-	Log    *slog.Logger
+	// Key is the key that a session's requests and answers are signed with; nil: they are not, or it is not known.
+	Key func(session string) []byte
+	Log *slog.Logger
 }
 
 // Guardian is a Store that tells of its changes, forgets what is old, and remembers the newest alerts.

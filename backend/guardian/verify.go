@@ -14,32 +14,34 @@ type Chain struct {
 	Steps    int
 	Head     string
 	BrokenAt int    // 0: nowhere
-	Signed   int    // steps whose two signatures were checked; of an export that was given the key
+	Signed   int    // steps whose request and answer are signed with the key that was given
+	Foreign  int    // answered steps before those whose request is signed with another key; none of an export's
 	Why      string // plain words
 }
 
 // OK says that every link holds.
 func (c Chain) OK() bool { return c.BrokenAt == 0 }
 
-// Verify recomputes the whole chain of a session from what was received.
+// Verify recomputes the whole chain of a session from what was received, and checks that each answer is that of its step
+// and says what is recorded of it. It does not look at signatures.
 func Verify(ctx context.Context, store Store, protocol, id string) (Chain, error) {
 	session, err := store.Session(ctx, protocol, id)
 	if err != nil {
 		return Chain{}, err
 	}
-	c, _, err := Chain{}.goOn(ctx, store, session, session.Steps)
+	c, _, err := Chain{}.goOn(ctx, store, session, session.Steps, nil)
 	return c, err
 }
 
 // goOn checks at most that many steps of what came after c, and says whether it got to the end of the session as it was
-// read. A broken chain ends where it is broken.
-func (c Chain) goOn(ctx context.Context, store Store, session Session, most int) (_ Chain, done bool, err error) {
+// read. A broken chain ends where it is broken. key is the session's; nil: signatures are not looked at.
+func (c Chain) goOn(ctx context.Context, store Store, session Session, most int, key []byte) (_ Chain, done bool, err error) {
 	until := min(session.Steps, c.Steps+most) // later ones may have been made since the session was read
 	err = store.Steps(ctx, session.Protocol, session.ID, c.Steps, func(s Step) error {
 		if s.Seq > until {
 			return errEnough
 		}
-		if c.next(s); !c.OK() {
+		if c.next(s, s.account(), func() string { return c.signed(s, key) }); !c.OK() {
 			return errEnough
 		}
 		return nil
@@ -84,7 +86,7 @@ func (g *Guardian) Verified(ctx context.Context, protocol, id string) (Chain, er
 	if err != nil {
 		return Chain{}, err
 	}
-	c, _, err := v.goOn(ctx, g.Store, session, session.Steps)
+	c, _, err := v.goOn(ctx, g.Store, session, session.Steps, g.Key(id))
 	if err != nil {
 		return c, err
 	}
@@ -174,7 +176,7 @@ func (g *Guardian) Sweep(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		c, done, err := w.part.goOn(ctx, g.Store, s, left)
+		c, done, err := w.part.goOn(ctx, g.Store, s, left, g.Key(s.ID))
 		if err != nil {
 			return err
 		}
@@ -210,8 +212,9 @@ func (g *Guardian) forgetBroken(ctx context.Context) error {
 
 func (w *sweep) drop() { w.sessions, w.part = w.sessions[1:], Chain{} }
 
-// next checks one step against what came before it.
-func (c *Chain) next(s Step) {
+// next checks one step against what came before it, and what is told of its judgement against its answer. signed says what
+// is wrong with its signatures; "": nothing.
+func (c *Chain) next(s Step, told account, signed func() string) {
 	broken := func(format string, args ...any) { c.BrokenAt, c.Why = c.Steps+1, fmt.Sprintf(format, args...) }
 	if s.Seq != c.Steps+1 {
 		broken("step %d stands where step %d belongs", s.Seq, c.Steps+1)
@@ -226,7 +229,35 @@ func (c *Chain) next(s Step) {
 		broken("the entry, after the one before it, does not have the recorded entry_hash")
 		return
 	}
+	why := told.contradicts(s, s.Answer)
+	if why == "" {
+		why = signed()
+	}
+	if why != "" {
+		broken("%s", why)
+		return
+	}
 	c.Steps, c.Head = s.Seq, s.Hash
+}
+
+// signed says what is wrong with the signatures of a stored step; "": nothing. A hub may have a new secret since, so that
+// steps may begin with some whose requests are signed with another key. Once one is signed with this key all are, and the
+// answer to a request that is was signed with it too.
+func (c *Chain) signed(s Step, key []byte) string {
+	if key == nil || len(s.Answer) == 0 {
+		return ""
+	}
+	switch request, answered := s.signedBy(key); {
+	case request && answered:
+		c.Signed++
+	case request:
+		return "the answer does not have the hub's signature"
+	case answered || c.Signed > 0:
+		return "the request does not have its sender's signature, or the answer is to another one"
+	default:
+		c.Foreign++
+	}
+	return ""
 }
 
 // end checks that the chain ends where its session says.

@@ -53,7 +53,7 @@ func (m *memory) grow(t *testing.T, n int) {
 func TestALongChainIsNotCheckedWholeEveryTime(t *testing.T) {
 	m := &memory{}
 	now := time.Date(2026, 9, 13, 12, 0, 0, 0, time.UTC)
-	g := New(Config{Store: m, Now: func() time.Time { return now }, OnChange: func() {}, Log: slog.New(slog.DiscardHandler)})
+	g := New(Config{Store: m, Now: func() time.Time { return now }, OnChange: func() {}, Key: func(string) []byte { return nil }, Log: slog.New(slog.DiscardHandler)})
 	look := func(ok bool, steps, read int) {
 		t.Helper()
 		m.read = 0
@@ -84,7 +84,7 @@ func TestALongChainIsNotCheckedWholeEveryTime(t *testing.T) {
 func TestSweepFindsABrokenChain(t *testing.T) {
 	m := &memory{session: Session{Protocol: "acs", ID: "s"}}
 	now := time.Date(2026, 9, 13, 12, 0, 0, 0, time.UTC)
-	g := New(Config{Store: m, Now: func() time.Time { return now }, OnChange: func() {}, Log: slog.New(slog.DiscardHandler)})
+	g := New(Config{Store: m, Now: func() time.Time { return now }, OnChange: func() {}, Key: func(string) []byte { return nil }, Log: slog.New(slog.DiscardHandler)})
 	m.grow(t, 5)
 	if err := g.Sweep(t.Context()); err != nil || g.BrokenAt("acs", "s") != 0 || len(g.Alerts()) != 0 {
 		t.Fatalf("a whole chain: broken at %d, %v, %v", g.BrokenAt("acs", "s"), g.Alerts(), err)
@@ -139,7 +139,7 @@ func TestSweepComesToEverySession(t *testing.T) {
 		m.grow(t, steps)
 		s.all = append(s.all, m)
 	}
-	g := New(Config{Store: s, Now: time.Now, OnChange: func() {}, Log: slog.New(slog.DiscardHandler)})
+	g := New(Config{Store: s, Now: time.Now, OnChange: func() {}, Key: func(string) []byte { return nil }, Log: slog.New(slog.DiscardHandler)})
 	sweeps := func(n int) {
 		t.Helper()
 		for range n {

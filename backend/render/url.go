@@ -1,7 +1,9 @@
 package render
 
 import (
+	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -75,4 +77,49 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+// Doubts is what to be told of where a link leads, besides what URL shows of it: that it cannot be told, or which address a
+// host that is written as a number is.
+func Doubts(u string) []string {
+	_, host := URL(u)
+	name, _, _ := strings.Cut(host, ":") // of an address in brackets nothing that is a number
+	switch ip := oddIP(name); {
+	case host == "":
+		return []string{"it cannot be told where this leads"}
+	case ip != "":
+		return []string{"leads to " + ip + ", written as a number"}
+	}
+	return []string{}
+}
+
+// oddIP is the address that programs read a host as which is written as numbers, otherwise than as four of them; "": it is
+// none.
+func oddIP(host string) string {
+	parts := strings.Split(strings.TrimSuffix(host, "."), ".")
+	if len(parts) > 4 {
+		return ""
+	}
+	var address uint64
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 0, 32)
+		if p == "" || strings.ContainsAny(p, "_oObB") || err != nil {
+			return ""
+		}
+		if last := i == len(parts)-1; last {
+			if n >= 1<<(8*(5-len(parts))) {
+				return ""
+			}
+			address |= n
+		} else if n > 255 {
+			return ""
+		} else {
+			address |= n << (8 * (3 - i))
+		}
+	}
+	ip := netip.AddrFrom4([4]byte{byte(address >> 24), byte(address >> 16), byte(address >> 8), byte(address)}).String()
+	if ip == host {
+		return ""
+	}
+	return ip
 }

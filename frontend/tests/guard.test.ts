@@ -111,6 +111,7 @@ describe('words', () => {
   it('says how the chain is', () => {
     expect(chainWords({ ok: true, steps: 1200 })).toBe('verified, 1,200 steps');
     expect(chainWords({ ok: true, steps: 1 })).toBe('verified, 1 step');
+    expect(chainWords({ ok: true, steps: 3, foreign: 2 })).toBe('verified, 3 steps; signatures of 2 are of an earlier secret, and were not checked');
     expect(chainWords({ ok: false, steps: 9, broken_at: 4, why: 'the hash of the entry differs' })).toBe('Step 4 was changed after it was recorded: the hash of the entry differs');
   });
   it('shows a verdict where leave was asked, and not on every note', () => {

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"time"
@@ -289,7 +288,5 @@ func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (stat
 	if _, err = t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	waits := gate.Judgement{Subject: ask.subject, Item: it.ID}
-	t.after = append(t.after, func(ctx context.Context) { t.b.keep(ctx, waits) })
-	return gated, it.ID, nil
+	return gated, it.ID, t.keep(gate.Judgement{Subject: ask.subject, Item: it.ID})
 }

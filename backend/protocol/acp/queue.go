@@ -43,7 +43,7 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, err
 	}
 	var pending []crew.Delivery
-	if q.who.link == nil { // what waits for a socket comes by itself
+	if q.who.link == nil && !q.noID { // what waits for a socket comes by itself, and what is not answered hands out nothing
 		b.collect(ctx, agents)
 		if pending, err = b.Crew.Waiting(ctx, q.who.principal, ids(agents), 0, maxPending, maxAnswer); err != nil {
 			return outcome{}, err

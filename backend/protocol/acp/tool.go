@@ -29,9 +29,6 @@ func (b *Binding) invokeTool(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, faultf(invalidParams, "tool must have 1 to %d bytes", maxID).at("/params/tool")
 	}
 	ask := invocation{q: q, correlation: c.id}
-	if err := b.judge(ctx, &ask); err != nil {
-		return outcome{}, err
-	}
 	var result []byte
 	err = b.do(ctx, func(t *turn) error {
 		from, err := t.itself(q.who)
@@ -60,24 +57,18 @@ type invocation struct {
 	asks        bool // the person is asked
 }
 
-// judge looks at what the operator's rules say of a call to another agent, and where none says anything, at the gate.
-func (b *Binding) judge(ctx context.Context, ask *invocation) error {
+// judge looks at what the operator's rules say of a call to another agent, and where none says anything, at the gate. The
+// rules are those of this transaction: whatever change of them has returned by now is in force.
+func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 	q := ask.q
-	if b.person(q.text("agentId")) {
-		return nil
-	}
-	from, err := b.Crew.Agent(ctx, q.who.self)
+	rules, err := t.Rules()
 	if err != nil {
-		return err
-	}
-	to, err := b.Crew.Agent(ctx, q.text("agentId"))
-	if err != nil && !errors.Is(err, crew.ErrUnknownAgent) { // which is said later, with everything else about it
 		return err
 	}
 	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
 		Tool: q.text("tool"), Arguments: q.value("input"), Platform: clip(to.Role, 100), Session: from.ID, Request: "inv_" + inbox.RandomName()}}
-	ask.ruling = b.Gate.Judge(ask.subject)
-	ask.asks = ask.ruling.Verdict == gate.Ask && (ask.ruling.Rule.ID != "" || gateHolds(b.Settings.Get().Gate(), q.text("tool")))
+	ask.ruling = t.b.Gate.JudgeBy(rules, ask.subject)
+	ask.asks = ask.ruling.Verdict == gate.Ask && (ask.ruling.Rule.ID != "" || gateHolds(t.b.Settings.Get().Gate(), q.text("tool")))
 	return nil
 }
 
@@ -109,12 +100,15 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 	if w, err = t.named(w, to); err != nil {
 		return "", "", err
 	}
+	if err := t.judge(ask, from, to); err != nil {
+		return "", "", err
+	}
 	if ask.asks {
 		return t.askLeave(ask, from, to, w)
 	}
-	if ask.ruling.Verdict != gate.Ask { // a rule decided
-		ruled := gate.Ruled(ask.subject, ask.ruling, t.now)
-		t.after = append(t.after, func(ctx context.Context) { t.b.keep(ctx, ruled) })
+	it, err := t.used(ask, from, to)
+	if err != nil {
+		return "", "", err
 	}
 	if ask.ruling.Verdict == gate.Deny {
 		text := "denied by a rule of the operator"
@@ -128,19 +122,36 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 			return "", "", err
 		}
 		method, n := failure(w, text)
-		return denied, "", t.forward(w, "", method, n)
-	}
-	it := t.between(q, from, to, ask.correlation)
-	it.Title = toolTitle(w.Tool, q.value("input"))
-	it.Content.Context = data(q.value("input"))
-	if it, err = t.insert(it, from.Peer); err != nil {
-		return "", "", err
+		return denied, it.ID, t.forward(w, "", method, n)
 	}
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
 	live, err := t.queue(to, from.ID, "tool.invoke", it.ID, invoke(q.params, w.Name, from.ID))
 	return sent(live), it.ID, err
+}
+
+// used stores what the person sees of a use of a tool that they are not asked about. Where a rule decided, its history and
+// its judgement say which.
+func (t *turn) used(ask *invocation, from, to crew.Agent) (inbox.Item, error) {
+	q, r := ask.q, ask.ruling
+	it := t.between(q, from, to, ask.correlation)
+	it.Title = toolTitle(q.text("tool"), q.value("input"))
+	it.Content.Context = data(q.value("input"))
+	if r.Verdict == gate.Deny { // it goes nowhere
+		it.State, it.Mailbox.State = inbox.Bounced, inbox.MailboxState(inbox.Bounced)
+	}
+	it, err := t.insert(it, from.Peer)
+	if err != nil || r.Verdict == gate.Ask {
+		return it, err
+	}
+	says := map[gate.Verdict]string{gate.Allow: "allowed by a rule", gate.Deny: "denied by a rule"}[r.Verdict]
+	if err := t.put(it, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: r.Judge(), Action: says, Note: r.Rule.Reason}}, nil); err != nil {
+		return it, err
+	}
+	j := gate.Ruled(ask.subject, r, t.now)
+	j.Item = it.ID
+	return it, t.keep(j)
 }
 
 // invoke is a use of a tool as its agent gets it.
@@ -206,14 +217,17 @@ func outputOf(q *request, w crew.Work) []wire.Member {
 	return append(m, str("correlationId", w.Correlation))
 }
 
-// keep stores a judgement. One that was stored before stays.
-func (b *Binding) keep(ctx context.Context, j gate.Judgement) {
-	if err := b.Gate.Record(ctx, j); err != nil && !errors.Is(err, gate.ErrJudged) {
-		b.Log.Error("a judgement could not be stored", "protocol", Name, "err", err)
+// keep stores a judgement with what it is about. One that was stored before stays.
+func (t *turn) keep(j gate.Judgement) error {
+	err := t.PutJudgement(j)
+	if errors.Is(err, gate.ErrJudged) {
+		return nil
 	}
+	t.judged = true
+	return err
 }
 
 // record stores how a call was judged, by what became of its item.
-func (b *Binding) record(ctx context.Context, it inbox.Item) {
-	b.keep(ctx, gate.Decided(gate.Subject{Protocol: Name, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}, it))
+func (t *turn) record(it inbox.Item) error {
+	return t.keep(gate.Decided(gate.Subject{Protocol: Name, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}, it))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"deskbell/backend/crew"
+	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
@@ -22,6 +23,7 @@ type turn struct {
 	agents  map[string]crew.Agent // that were looked up to see who collects for whom
 	due     bool
 	fleet   bool
+	judged  bool                        // how a call was judged was stored
 	after   []func(ctx context.Context) // what else follows the commit
 }
 
@@ -48,6 +50,9 @@ func (b *Binding) do(ctx context.Context, fn func(t *turn) error) error {
 	}
 	if t.fleet {
 		b.OnChange()
+	}
+	if t.judged {
+		b.Gate.Recorded()
 	}
 	for principal := range t.rung {
 		b.links.ring(principal)
@@ -178,8 +183,9 @@ func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byt
 		ch.Item.Mailbox = &bounced
 	}
 	if ch.Item.Content.Call != nil {
-		ended := ch.Item
-		t.after = append(t.after, func(ctx context.Context) { t.b.record(ctx, ended) })
+		if err := t.record(ch.Item); err != nil {
+			return err
+		}
 	}
 	return t.put(it, ch, reply)
 }
@@ -195,7 +201,7 @@ func (t *turn) once(q *request, from string, c correlation, fn func() ([]wire.Me
 	if err != nil {
 		return nil, faultf(invalidParams, "the params cannot be compared: %s", err).at("/params")
 	}
-	digest := sha256.Sum256(canonical)
+	digest := sha256.Sum256(append(canonical, gate.Numbers(q.params)...)) // the canonical form rounds them
 	key := from + "\x00" + c.id
 	switch first, err := t.Answered(q.who.principal, q.method, key); {
 	case err == nil && string(first.Digest) == string(digest[:]):

@@ -9,9 +9,11 @@ package acs
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -84,38 +86,77 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		return err
 	}
 	r.Body = http.NoBody // nor does the server keep it while a call waits
-	return protocol.WriteRaw(w, http.StatusOK, b.Answer(r.Context(), body))
+	answer, asked := b.answer(r.Context(), body)
+	if sent := send(w, answer); sent != nil || r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), protocol.ErrStopping) {
+		b.unread(asked)
+	}
+	return nil
+}
+
+// send writes an answer and says whether it could be handed to the network.
+func send(w http.ResponseWriter, answer []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+	w.WriteHeader(http.StatusOK)
+	if _, err := w.Write(answer); err != nil {
+		return err
+	}
+	if err := http.NewResponseController(w).Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// unread notes on cards that were answered that the agent had gone when its answer went out: it may not have read it.
+func (b *Binding) unread(asked []*request) {
+	for _, q := range asked {
+		if q.step == nil || q.step.item == "" {
+			continue
+		}
+		if _, err := b.Inbox.Unsent(context.Background(), q.step.item, "The agent had gone when its answer went out."); err != nil {
+			b.Log.Error("a card does not tell that its answer was not read", "protocol", Name, "err", err)
+		}
+	}
 }
 
 // Answer answers one body: a request, or an array of them. It never fails: what goes wrong is said in the answer.
 func (b *Binding) Answer(ctx context.Context, body []byte) []byte {
+	answer, _ := b.answer(ctx, body)
+	return answer
+}
+
+// answer is Answer, with the requests that were answered.
+func (b *Binding) answer(ctx context.Context, body []byte) (answer []byte, asked []*request) {
 	at := b.now()
 	switch {
 	case len(body) > MaxBody:
-		return refusal(nil, faultf(invalidRequest, "body_too_large", "the request is larger than %d bytes", MaxBody))
+		return refusal(nil, faultf(invalidRequest, "body_too_large", "the request is larger than %d bytes", MaxBody)), nil
 	case !isArray(body):
-		return b.begin(ctx, body, at)()
+		q := &request{at: at}
+		return b.begin(ctx, q, body)(), []*request{q}
 	}
 	if err := wire.Check(body, maxDepth+1); err != nil {
-		return refusal(nil, faultf(parseError, "invalid_json", "%s", err))
+		return refusal(nil, faultf(parseError, "invalid_json", "%s", err)), nil
 	}
 	elements, err := wire.Elements(body)
 	if err != nil {
-		return refusal(nil, faultf(parseError, "invalid_json", "%s", err))
+		return refusal(nil, faultf(parseError, "invalid_json", "%s", err)), nil
 	}
 	if len(elements) == 0 || len(elements) > MaxBatch {
-		return refusal(nil, faultf(invalidRequest, "bad_batch", "a batch holds 1 to %d requests", MaxBatch))
+		return refusal(nil, faultf(invalidRequest, "bad_batch", "a batch holds 1 to %d requests", MaxBatch)), nil
 	}
 	return b.batch(ctx, elements, at)
 }
 
 // batch answers requests one by one: they are checked, and enter their chains, in the order in which they stand; then
 // those that wait for the person wait together. The answers stand in the order of the requests (ACS §3).
-func (b *Binding) batch(ctx context.Context, elements [][]byte, at time.Time) []byte {
+func (b *Binding) batch(ctx context.Context, elements [][]byte, at time.Time) (answer []byte, asked []*request) {
 	answers := make([][]byte, len(elements))
 	var waits sync.WaitGroup
 	for i, raw := range elements {
-		end := b.begin(ctx, raw, at)
+		q := &request{at: at}
+		asked = append(asked, q)
+		end := b.begin(ctx, q, raw)
 		elements[i] = nil
 		waits.Go(func() { answers[i] = end() })
 	}
@@ -127,12 +168,11 @@ func (b *Binding) batch(ctx context.Context, elements [][]byte, at time.Time) []
 		}
 		out = append(out, a...)
 	}
-	return append(out, ']')
+	return append(out, ']'), asked
 }
 
 // begin does everything with a request that must happen in order, and returns what ends it: that may wait.
-func (b *Binding) begin(ctx context.Context, raw []byte, at time.Time) (end func() []byte) {
-	q := &request{at: at}
+func (b *Binding) begin(ctx context.Context, q *request, raw []byte) (end func() []byte) {
 	defer func() {
 		if p := recover(); p != nil {
 			answer := b.broken(q, p)

@@ -64,7 +64,9 @@ func (d decision) members() ([]wire.Member, error) {
 // where there is none because the deed is done, an ALLOW that says so.
 func (d decision) fit(m method, edits bool) decision {
 	if d.Verdict == modify && m.permits(modify) && !edits {
+		by := d
 		d = denied(reasonModify, fmt.Sprintf("The answer was to go on with other arguments, which this agent cannot take: %s", clip(string(d.Modifications.Overrides), 1000)))
+		d.References, d.Data = by.References, by.Data
 	}
 	if m.permits(d.Verdict) {
 		return d
@@ -74,7 +76,7 @@ func (d decision) fit(m method, edits bool) decision {
 		codes = append(slices.Clone(codes), reasonNotPermitted)
 	}
 	if m.permits(deny) {
-		return decision{Verdict: deny, Reasoning: "This step cannot be answered with " + d.Verdict + ".", Codes: codes}
+		return decision{Verdict: deny, Reasoning: "This step cannot be answered with " + d.Verdict + ".", Codes: codes, References: d.References, Data: d.Data}
 	}
 	return decision{Verdict: allow, Reasoning: d.Reasoning, Codes: codes}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -34,7 +35,7 @@ func (s *step) call() inbox.Call {
 	switch {
 	case s.method.mcp != "":
 		params := wireOf(payload, "params")
-		c.Tool, c.Arguments = member(params, "name"), wireOf(params, "arguments")
+		c.Tool, c.Arguments = mcpTool(member(params, "name")), wireOf(params, "arguments")
 		c.Extra = mcpExtra(params)
 	case s.method.name == "steps/toolCallRequest":
 		tool := wireOf(payload, "tool")
@@ -44,7 +45,7 @@ func (s *step) call() inbox.Call {
 		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
 			c.About = about
 		}
-		c.Editable = p.edits(c.Tool)
+		c.Editable = present(p.edits(c.Tool), c.Arguments)
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
@@ -61,6 +62,26 @@ func (s *step) call() inbox.Call {
 		c.Extra = nil
 	}
 	return c
+}
+
+// mcpTool is what a tool of wrapped MCP is called: its server names it as it likes, also as a tool of the program's own.
+func mcpTool(name string) string {
+	if blank(name) {
+		return name
+	}
+	return "mcp:" + name
+}
+
+// present are those of the arguments that may be changed which the call has: only their values can be others.
+func present(editable []string, arguments []byte) []string {
+	members, err := wire.Members(arguments)
+	if err != nil || len(members) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(editable, func(name string) bool {
+		_, has := wire.Get(arguments, name)
+		return name != "*" && !has
+	})
 }
 
 // otherCommand is the raw_command of a call, where it is not the command among its arguments: it cannot be told which of
@@ -285,7 +306,7 @@ func summary(s *step) string {
 	}
 	if s.method.mcp == toolsCall {
 		params := wireOf(payload, "params")
-		return clip(oneLine(describe(member(params, "name"), wireOf(params, "arguments"))), maxSummary)
+		return clip(oneLine(describe(mcpTool(member(params, "name")), wireOf(params, "arguments"))), maxSummary)
 	}
 	return ""
 }

@@ -180,8 +180,9 @@ func (b *Binding) settle(ctx context.Context, s *step, d decision, judgement *ga
 		if judgement.DecidedAt.IsZero() {
 			judgement.DecidedAt = now
 		}
-		if judgement.Reason == "" {
-			judgement.Reason = d.Reasoning
+		judgement.Reason = d.Reasoning // what is kept of who judged, and why, is what the answer says
+		if d.Verdict != modify {
+			judgement.Changed = nil
 		}
 	}
 	given := guardian.Answer{Seq: s.entry.Seq, Verdict: d.verdict(), Codes: d.Codes, At: now, Sent: answer, Judgement: judgement}

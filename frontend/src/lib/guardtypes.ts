@@ -7,7 +7,7 @@ export type CallPart =
   | { kind: 'command'; name: string; text: Text; risks: string[]; left_out?: number }
   | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number; outside?: boolean }
   | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number; outside?: boolean }
-  | { kind: 'url'; name: string; host: Text; url: Text }
+  | { kind: 'url'; name: string; host: Text; url: Text; risks: string[] }
   | { kind: 'path'; name: string; path: Text; outside: boolean }
   | { kind: 'text'; name: string; text: Text; left_out?: number }
   | { kind: 'data'; name: string; data: unknown; left_out?: number };
@@ -79,7 +79,8 @@ export interface GuardedView {
 export type AlertKind = 'unsigned' | 'unknown_session' | 'replay' | 'signature' | 'skew' | 'chain' | 'changed';
 export interface GuardAlert { at: number; kind: AlertKind; agent: Text; text: string; session?: string }
 
-export interface Chain { ok: boolean; steps: number; broken_at?: number; why?: string }
+/** `foreign`: steps that were signed with another secret than the hub has now. */
+export interface Chain { ok: boolean; steps: number; foreign?: number; broken_at?: number; why?: string }
 export type StepKind = 'session' | 'turn' | 'prompt' | 'call' | 'result' | 'answer' | 'subagent' | 'other';
 export interface StepView {
   /** `sent_at` is what the agent says, 0 where it says nothing that is a time. */

@@ -69,7 +69,7 @@ export const alertWords: Record<AlertKind, AlertWords> = {
 
 /** Whether the record of a session is whole, in words. */
 export function chainWords(c: Chain): string {
-  if (c.ok) return `verified, ${count(c.steps)} ${c.steps === 1 ? 'step' : 'steps'}`;
+  if (c.ok) return `verified, ${plural(c.steps, 'step')}${c.foreign ? `; signatures of ${count(c.foreign)} are of an earlier secret, and were not checked` : ''}`;
   return `Step ${count(c.broken_at ?? 0)} was changed after it was recorded${c.why ? `: ${c.why}` : ''}`;
 }
 
@@ -96,7 +96,7 @@ export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord(''
 const partTexts = (p: CallPart): Text[] => [...('text' in p ? [p.text] : []), ...('path' in p ? [p.path] : []), ...('url' in p ? [p.url] : [])];
 /** What is risky about a call, as its card says it. */
 export const callRisks = (c: CallView): string[] => c.parts.flatMap((p) => [
-  ...(p.kind === 'command' ? p.risks : []),
+  ...('risks' in p ? p.risks : []),
   ...('outside' in p && p.outside ? [`${p.name}: outside the folder in which the agent works`] : []),
   ...(partTexts(p).some((t) => t.some((s) => s.m)) ? [`${p.name}: not all of it is what it looks like`] : []),
 ]);

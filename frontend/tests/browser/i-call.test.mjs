@@ -28,6 +28,17 @@ test('a call is shown as what it is, and a number answers it', guarded, async ({
   await page.says('[data-decision]', /Allowed as it was asked\s+by you/);
 });
 
+test('a call without arguments has its card, and is answered', guarded, async ({ hub, page, given: g }) => {
+  const c = await g.call('ExitPlanMode', {});
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.says('[data-reading]', /ExitPlanMode/);
+  await page.says('[data-reading]', /It has no arguments\./);
+  await page.keys('1');
+  assert.equal((await c.answer).decision, 'allow');
+  assert.equal(await state(hub, c.id), 'answered');
+});
+
 test('a diff says in words what is added and removed', guarded, async ({ page, p, given: g }) => {
   const c = await g.call('Edit', { file_path: '/home/maria/src/web-app/a.ts', old_string: 'one\ntwo', new_string: 'one\n2' });
   await page.row(c.id).waitFor();
