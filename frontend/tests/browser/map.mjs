@@ -9,6 +9,11 @@ export async function mapAgent(hub, name, more = {}) {
     q.on('upgrade', (_, s) => then(s)).on('response', (r) => fail(new Error(`/map: ${r.statusCode}`))).on('error', fail).end();
   });
   socket.on('error', () => {}); // the hub may go first
+  const send = (opcode, text) => {
+    const size = text.length < 126 ? [0x80 | text.length] : [0x80 | 126, text.length >> 8, text.length & 0xff];
+    const mask = randomBytes(4);
+    socket.write(Buffer.concat([Buffer.from([0x80 | opcode, ...size]), mask, text.map((b, i) => b ^ mask[i % 4])]));
+  };
   const waiting = new Map();
   let bytes = Buffer.alloc(0);
   socket.on('data', (more_) => {
@@ -23,6 +28,8 @@ export async function mapAgent(hub, name, more = {}) {
       if ((bytes[0] & 0xf) === 1) {
         const frame = JSON.parse(bytes.subarray(head, head + size).toString());
         waiting.get(frame.id)?.(frame);
+      } else if ((bytes[0] & 0xf) === 9) {
+        send(0xa, bytes.subarray(head, head + size)); // who does not answer a ping is taken for gone
       }
       bytes = bytes.subarray(head + size);
     }
@@ -31,10 +38,7 @@ export async function mapAgent(hub, name, more = {}) {
   const ask = (method, params) => new Promise((then) => {
     const id = ++n;
     waiting.set(id, then);
-    const text = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
-    const size = text.length < 126 ? [0x80 | text.length] : [0x80 | 126, text.length >> 8, text.length & 0xff];
-    const mask = randomBytes(4);
-    socket.write(Buffer.concat([Buffer.from([0x81, ...size]), mask, text.map((b, i) => b ^ mask[i % 4])]));
+    send(1, Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
   });
   await ask('map/connect', { protocolVersion: 1, participantType: 'agent', name });
   await ask('map/agents/register', { name, ...more });
