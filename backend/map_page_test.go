@@ -9,7 +9,8 @@ import (
 // private turn only whom it names, and what others keep private is not shown.
 func TestMAPPage(t *testing.T) {
 	h := openHouse(t)
-	a, b := h.mapAgent("a", msg{"scopes": []string{"team"}}), h.mapAgent("b", msg{"parent": "a"})
+	a := h.mapAgent("a", msg{"scopes": []string{"team"}})
+	h.mapAgent("b", msg{"parent": "a"})
 	op := h.operator()
 	id := a.do("mail/create", msg{"subject": "Plan", "initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": msg{"text": "**Hello**"}}}).get("conversation", "id")
 	a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "hidden"}, "visibility": msg{"type": "private"}})
@@ -35,7 +36,8 @@ func TestMAPPage(t *testing.T) {
 	if news() != "0" {
 		t.Errorf("all is read, and %s is new", news())
 	}
-	a, b = h.mapAgent("a"), h.mapAgent("b")
+	a = h.mapAgent("a")
+	b := h.mapAgent("b")
 	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "I am here"}).want(201)
 	for _, p := range []*mapPeer{a, b} {
 		if n := p.note("map/message", nil); n.said("message", "payload", "text") != "I am here" || n.said("message", "from") != "human" || n.said("message", "meta", "mail", "conversationId") != id {

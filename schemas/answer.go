@@ -120,13 +120,14 @@ func plainCause(err error) error {
 	if !errors.As(broken.Err, &failed) {
 		return broken.Err
 	}
-	for _, f := range explain(failed) {
-		if strings.HasSuffix(f.Message, "format regex") { // it may well be one elsewhere
-			return fmt.Errorf("%s is no pattern this hub can check: look-around, references back and the like are not supported (RE2)", f.Pointer)
-		}
-		return fmt.Errorf("%s %s", f.Pointer, f.Message)
+	why := explain(failed)
+	switch {
+	case len(why) == 0:
+		return broken.Err
+	case strings.HasSuffix(why[0].Message, "format regex"): // it may well be one elsewhere
+		return fmt.Errorf("%s is no pattern this hub can check: look-around, references back and the like are not supported (RE2)", why[0].Pointer)
 	}
-	return broken.Err
+	return fmt.Errorf("%s %s", why[0].Pointer, why[0].Message)
 }
 
 // Answerable says why nobody could answer an input ask with this schema, or nil (MA2H 0.6 §5.2): it must be an object, a `type` it has must

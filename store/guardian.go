@@ -278,8 +278,7 @@ func (g Guarded) EndUnanswered(ctx context.Context, protocol, code string, when 
 }
 
 const (
-	stepColumns = `seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, answer, params`
-	// briefSteps is the same without what was sent and answered.
+	// briefSteps are steps without what was sent and answered.
 	briefSteps = `seq, request, method, turn, at, sent_at, request_hash, hash, summary, verdict, codes, decided_at, NULL, x''`
 	// judgedSteps are the steps s with the judgements j of theirs.
 	judgedSteps = `s.seq, s.request, s.method, s.turn, s.at, s.sent_at, s.request_hash, s.hash, s.summary, s.verdict, s.codes, s.decided_at, s.answer, s.params,
