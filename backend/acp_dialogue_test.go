@@ -1,14 +1,17 @@
 package backend
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"deskbell/schemas"
 )
@@ -20,6 +23,8 @@ import (
 //	>> WHO BODY                a body as it stands; of none, without a credential
 //	< RESULT                   what must be part of the result, or -32602 /params/x: the error's code, and what it names
 //	<< STATUS [ANSWER]         of >>: the status, and what must be part of the answer
+//	~ WHO METHOD PARAMS        a request that is held open
+//	~< RESULT                  what it is answered in the end, as after <
 //	= NAME a.b                 keep a member of the result as $NAME
 //	^ NAME                     keep the id of the first delivery in the result of a heartbeat as $NAME
 //	* WHO METHOD PARAMS        the next delivery to WHO, which has it then: its params hold this
@@ -43,6 +48,9 @@ func TestACPDialogues(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		names = append(names, name)
+		if name == "held" && runtime.GOOS == "windows" {
+			continue // no processes there
+		}
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(file)
 			if err != nil {
@@ -55,7 +63,7 @@ func TestACPDialogues(t *testing.T) {
 		})
 	}
 	for _, method := range []string{"agent.spawn", "agent.kill", "agent.status", "task.submit", "task.result", "task.progress", "context.share", "tool.invoke", "tool.result",
-		"message.send", "message.broadcast", "heartbeat", "errors"} {
+		"message.send", "message.broadcast", "heartbeat", "errors", "held"} {
 		if !slices.Contains(names, method) {
 			t.Errorf("there is no dialogue %s", method)
 		}
@@ -65,6 +73,7 @@ func TestACPDialogues(t *testing.T) {
 type acpDialogue struct {
 	*dialogue
 	result []byte // of the last request
+	held   chan reply
 }
 
 func runACP(t *testing.T, set *schemas.Set, script string) {
@@ -84,6 +93,17 @@ func runACP(t *testing.T, set *schemas.Set, script string) {
 			who, body, _ := strings.Cut(rest, " ")
 			d.last = d.who[who].call("POST", "/acp", body)
 		case "<":
+			d.resulted(rest)
+		case "~":
+			d.hold(rest)
+		case "~<":
+			select {
+			case d.last = <-d.held:
+			case <-time.After(patience):
+				t.Fatalf("%s: it is still held", line)
+			}
+			wantACP(t, d.last.body)
+			d.result = []byte(d.last.get("result"))
 			d.resulted(rest)
 		case "<<":
 			d.statusIs(rest)
@@ -127,6 +147,20 @@ func (d *acpDialogue) request(rest string) {
 	d.last = d.who[f[0]].call("POST", "/acp", fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, unique("d"), f[1], params)).want(200)
 	wantACP(d.t, d.last.body)
 	d.result = []byte(d.last.get("result"))
+}
+
+func (d *acpDialogue) hold(rest string) {
+	f := strings.SplitN(rest, " ", 3)
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, unique("d"), f[1], f[2])
+	who, held := d.who[f[0]], make(chan reply, 1)
+	d.held = held
+	go func() {
+		r, err := who.try(context.Background(), "POST", "/acp", body)
+		if err != nil {
+			d.t.Error(err)
+		}
+		held <- r
+	}()
 }
 
 func (d *acpDialogue) resulted(want string) {
