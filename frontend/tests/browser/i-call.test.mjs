@@ -73,6 +73,7 @@ test('denying takes d twice, and what is written is what the agent reads', guard
   await p.keyboard.press('Control+Enter');
   const answer = await c.answer;
   assert.deepEqual([answer.decision, answer.reasoning], ['deny', 'Ask for a review first.']);
+  await p.waitForFunction(() => !document.activeElement?.matches('textarea')); // the agent may hear of it before the page does
   await page.keys('g', 'd');
   await page.says(`.row[data-id="${c.id}"]`, /Denied/);
   assert.equal(await page.row(c.id).locator('.glyph [role="img"]').getAttribute('aria-label'), 'Denied');
