@@ -426,7 +426,7 @@ test('what is read keeps its focus and its selection while the item is told anew
 
 test('the focus stays in the page through the first run', { agent: false, hash: '' }, async ({ page, p }) => {
   await page.says('h1', /Agents ring/);
-  const kept = async (what) => { await page.settled(); assert.notEqual(await focus(p), 'BODY', what); };
+  const kept = async (what) => { await page.settled(); await until(`the focus, after ${what}`, () => focus(p), (f) => f !== 'BODY'); };
   await kept('the page as it came');
   await p.getByLabel('Name of the agent').focus();
   await p.keyboard.type('me/mine');
