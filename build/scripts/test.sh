@@ -15,7 +15,8 @@ gotests=$(mktemp)
 gopid=
 ended() {
 	local rc=$?
-	if [ -n "$gopid" ] && kill -- "-$gopid" 2>/dev/null; then # another group failed before these were through
+	if [ -n "$gopid" ]; then # another group failed before these were told of
+		kill -- "-$gopid" 2>/dev/null || true
 		cat "$gotests"
 	fi
 	rm -f "$gotests"
@@ -42,21 +43,22 @@ browser_tests() { (cd frontend && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm
 map_clients() { (cd build/maptest && npm ci --silent --ignore-scripts --no-audit --no-fund </dev/null && DESKBELL_HEADLESS="$BIN/deskbell-headless" npm run --silent test </dev/null); }
 
 phase "preparing" prepare
-phase "building" build_both
-# The Go tests wait more than they compute: they run beside the next groups, and are told of after them. The
+# The Go tests wait more than they compute: they run beside what needs little time of its own, and are told of after it. The
 # pointers of SQLite, which is translated from C, are not checked one by one: that alone would take a third of the time.
 CGO_ENABLED=1 setsid go test -race "-gcflags=modernc.org/...=-d=checkptr=0" -timeout 20m ./... >"$gotests" 2>&1 </dev/null &
 gopid=$!
 go_tests() {
 	local rc=0
 	wait "$gopid" || rc=$?
+	gopid=
 	cat "$gotests"
 	return $rc
 }
+phase "building" build_both
 phase "reading the code" bash build/scripts/lint.sh
 phase "published MAP clients" map_clients
 phase "frontend units" unit_tests
-phase "browser" browser_tests
 phase "go test -race" go_tests
+phase "browser" browser_tests
 phase "window" bash build/scripts/window-test.sh
 say "all tests passed in $((SECONDS - started)) s:$(printf ' %s;' "${took[@]}")"
