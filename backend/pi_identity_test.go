@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -156,12 +157,24 @@ func TestPiRelayComesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.CloseNow() })
-		for _, s := range []string{`{"type":"relay_hello","folder":"/work/x","args":["--tools","read"]}`, `{"type":"relay_hello","folder":"/","args":[]}`,
-			`{"type":"response","command":"get_state","id":"h1","success":true,"data":{"sessionId":"far"}}`, `{"type":"extension_ui_request","id":"u","method":"notify","message":"here"}`} {
+		say := func(s string) {
 			if err := conn.Write(t.Context(), websocket.MessageText, []byte(s)); err != nil {
 				t.Fatal(err)
 			}
 		}
+		say(`{"type":"relay_hello","folder":"/work/x","args":["--tools","read"]}`)
+		say(`{"type":"relay_hello","folder":"/","args":[]}`)
+		for { // until it is asked who it is
+			_, asked, err := conn.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if field(asked, "type") == "get_state" {
+				say(fmt.Sprintf(`{"type":"response","command":"get_state","id":%q,"success":true,"data":{"sessionId":"far"}}`, field(asked, "id")))
+				break
+			}
+		}
+		say(`{"type":"extension_ui_request","id":"u","method":"notify","message":"here"}`)
 		return conn
 	}
 	for n := 1; n <= 4; n++ {
