@@ -162,7 +162,7 @@ func TestPiRelayComesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		say(`{"type":"relay_hello","folder":"/work/x","args":["--tools","read"]}`)
+		say(`{"type":"relay_hello","folder":"/home/me/x","args":["--tools","read"]}`)
 		say(`{"type":"relay_hello","folder":"/","args":[]}`)
 		for { // until it is asked who it is
 			_, asked, err := conn.Read(t.Context())
@@ -185,7 +185,7 @@ func TestPiRelayComesBack(t *testing.T) {
 		_ = conn.CloseNow()
 	}
 	sessions, err := h.hub.store.Transcripts().List(t.Context(), "pi", time.Time{}, 10)
-	if err != nil || len(sessions) != 1 || sessions[0].Folder != "/work/x" {
+	if err != nil || len(sessions) != 1 || sessions[0].Folder != "/home/me/x" {
 		t.Errorf("%+v, %v", sessions, err)
 	}
 	if r := h.operator().call("GET", "/v1/agents", nil).want(http.StatusOK); strings.Contains(string(r.body), url.PathEscape("pi/far+")) || strings.Contains(string(r.body), "pi/far+") {

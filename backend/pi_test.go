@@ -412,7 +412,7 @@ func TestPiRelay(t *testing.T) {
 		}
 		return m
 	}
-	say(`{"type":"relay_hello","folder":"/work/x","args":["--model","m"]}`)
+	say(`{"type":"relay_hello","folder":"/home/me/x","args":["--model","m"]}`)
 	first := heard()
 	if first["type"] != "get_state" {
 		t.Fatalf("%v", first)
@@ -440,7 +440,7 @@ func TestPiRelay(t *testing.T) {
 		return err == nil && it.Outcome != nil && it.Outcome.Actor == inbox.AgentGoneActor
 	})
 	s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", "far")
-	if err != nil || s.Folder != "/work/x" || s.Origin != "relay" {
+	if err != nil || s.Folder != "/home/me/x" || s.Origin != "relay" {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
