@@ -134,7 +134,10 @@ export class Inbox {
     const mine = this.load(fresh);
     this.reloading = mine;
     await mine;
-    if (this.reloading !== mine) return; // a later one is under way
+    if (this.reloading !== mine) { // a later one took over: the list is there when that is through
+      while (this.reloading !== null) await this.reloading;
+      return;
+    }
     this.reloading = null;
     this.want(this.wanted);
   }
