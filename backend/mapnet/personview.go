@@ -1,0 +1,241 @@
+package mapnet
+
+import (
+	"slices"
+	"strconv"
+)
+
+// Sheet is a conversation as the person sees it.
+type Sheet struct {
+	Conversation Conversation
+	Members      []Member
+	Threads      []Thread
+	Turns        []Turn
+	Present      map[string]string // presence by member
+	Unread       bool              // something was said that the person has not read
+}
+
+// PersonConversations are the conversations for the person's page, those with news first.
+func (t *Tx) PersonConversations() []Sheet {
+	out := []Sheet{}
+	for _, c := range t.sortedConversations() {
+		out = append(out, t.sheet(c, true))
+	}
+	slices.SortStableFunc(out, func(a, b Sheet) int { return int(b.Conversation.UpdatedAt - a.Conversation.UpdatedAt) })
+	return out
+}
+
+// PersonConversation is one conversation for the person's page.
+func (t *Tx) PersonConversation(id string) (Sheet, bool) {
+	c := t.st.convs[id]
+	if c == nil {
+		return Sheet{}, false
+	}
+	return t.sheet(c, false), true
+}
+
+// sheet copies a conversation: with its last turn that the person may read, or with all of them and their threads.
+func (t *Tx) sheet(c *conversation, last bool) Sheet {
+	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}, Unread: c.unread()}
+	for _, m := range c.Members {
+		s.Members = append(s.Members, *m)
+		s.Present[m.ID] = t.presence(m.ID)
+	}
+	if last {
+		if turn := c.lastFor(Human); turn != nil {
+			s.Turns = []Turn{*turn}
+		}
+		return s
+	}
+	turns := c.legible([]string{Human})
+	for _, th := range c.threads(turns) {
+		s.Threads = append(s.Threads, *th)
+	}
+	for _, turn := range turns {
+		s.Turns = append(s.Turns, *turn)
+	}
+	return s
+}
+
+// lastFor is the last turn that somebody may read; nil: there is none.
+func (c *conversation) lastFor(id string) *Turn {
+	for _, turn := range slices.Backward(c.turns) {
+		if c.readable([]string{id}, turn.Participant, turn.Visibility, turn.Timestamp) {
+			return turn
+		}
+	}
+	return nil
+}
+
+// unread says whether the last thing that the person may read is somebody else's, and new to them.
+func (c *conversation) unread() bool {
+	turn := c.lastFor(Human)
+	return turn != nil && turn.Participant != Human && turn.Timestamp > c.Seen
+}
+
+// Unread is in how many conversations something is new to the person.
+func (t *Tx) Unread() (n int) {
+	for _, c := range t.st.convs {
+		if c.unread() {
+			n++
+		}
+	}
+	return n
+}
+
+// PersonRead notes that the person has read a conversation up to a turn.
+func (t *Tx) PersonRead(id, turn string) error {
+	c := t.st.convs[id]
+	if c == nil {
+		return refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	i, ok := c.byID[turn]
+	if !ok {
+		return badParam("/turn", "there is no such turn")
+	}
+	if at := c.turns[i].Timestamp; at > c.Seen {
+		c.Seen = at
+		t.saveConversation(c)
+	}
+	return nil
+}
+
+// PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that
+// follows no events hears of it as well. The person joins first if need be.
+func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
+	c := t.st.convs[q.Conversation]
+	if c == nil {
+		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
+	}
+	if !c.open() {
+		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
+	}
+	m := c.current(Human)
+	if m == nil {
+		if err := t.sizeOf(c, q); err != nil {
+			return nil, err
+		}
+		m = t.enlist(c, Invitee{ID: Human}, "moderator", Human)
+	}
+	if err := t.maySay(c, m, q); err != nil {
+		return nil, err
+	}
+	if q.Branch {
+		th, err := t.thread(c, m, NewThread{Conversation: q.Conversation, Root: q.InReplyTo})
+		if err != nil {
+			return nil, err
+		}
+		q.Thread = th.ID
+	}
+	turn := t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
+	mail := map[string]any{"conversationId": c.Conversation.ID}
+	if q.InReplyTo != "" {
+		mail["inReplyTo"] = q.InReplyTo
+	}
+	if q.Thread != "" {
+		mail["threadId"] = q.Thread
+	}
+	for _, other := range slices.Clone(c.Members) {
+		if other.ID != Human && other.LeftAt == 0 && t.st.agents[other.ID] != nil && c.readable([]string{other.ID}, Human, q.Visibility, t.now) {
+			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID, "delivery": "guaranteed"}, "")
+		}
+	}
+	return turn, nil
+}
+
+// PersonActs is what the person does to a conversation: "join", "leave", "close" or "reopen".
+func (t *Tx) PersonActs(id, act string) error {
+	c := t.st.convs[id]
+	if c == nil {
+		return refuse(CodeNoConversation, "Conversation not found: %s", id)
+	}
+	m := c.current(Human)
+	switch act {
+	case "join":
+		if m == nil && c.open() {
+			t.enlist(c, Invitee{ID: Human}, "moderator", Human)
+		}
+	case "leave":
+		if m != nil {
+			t.depart(c, m, "")
+		}
+	case "close":
+		return t.close(c, Human, "")
+	case "reopen":
+		if !c.open() {
+			t.reopen(c)
+		}
+	default:
+		return badParam("/act", "is none of join, leave, close and reopen")
+	}
+	return nil
+}
+
+// PersonBegins begins a conversation of the person with agents that there are, and returns its id.
+func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
+	for i, id := range with {
+		if t.st.agents[id] == nil {
+			return "", badParam("/with/"+strconv.Itoa(i), "there is no agent %s", id)
+		}
+	}
+	c := t.begin(Human, "user", CreateMail{Type: "user-session", Subject: subject})
+	for _, id := range with {
+		if c.current(t.canonical(id)) == nil {
+			t.enlist(c, Invitee{ID: id}, "assistant", Human)
+		}
+	}
+	t.emit(Event{Type: "mail.created", Source: Human}, map[string]any{"conversationId": c.Conversation.ID, "type": c.Conversation.Type, "subject": subject, "createdBy": Human}, t.inConversation(c))
+	return c.Conversation.ID, nil
+}
+
+// View is the network for the person's page.
+type View struct {
+	Agents []AgentView
+	Scopes []ScopeView
+	Edges  []Edge
+}
+
+// AgentView is an agent for the person's page.
+type AgentView struct {
+	Agent
+	Connected bool
+}
+
+// ScopeView is a scope for the person's page.
+type ScopeView struct {
+	Scope
+	Members []string
+}
+
+// View shows the person everybody and everything: nothing is hidden from the one whose hub it is, but turns that their
+// authors keep to others.
+func (t *Tx) View() View {
+	v := View{Agents: []AgentView{}, Scopes: []ScopeView{}, Edges: []Edge{}}
+	for _, id := range t.agentIDs() {
+		a := t.st.agents[id]
+		v.Agents = append(v.Agents, AgentView{a.Agent, t.presence(id) == "online"})
+		if t.st.agents[a.Agent.Parent] != nil {
+			v.Edges = append(v.Edges, Edge{a.Agent.Parent, id, "parent-child"})
+		}
+		for _, r := range a.Agent.Relationships {
+			if t.st.agents[r.AgentID] != nil {
+				v.Edges = append(v.Edges, Edge{id, r.AgentID, r.Type})
+			}
+		}
+	}
+	for _, sc := range t.sortedScopes() {
+		v.Scopes = append(v.Scopes, ScopeView{sc.Scope, slices.Clone(sc.Members)})
+	}
+	return v
+}
+
+// Online are the agents that are connected now.
+func (t *Tx) Online() []string {
+	var out []string
+	for _, id := range t.agentIDs() {
+		if t.presence(id) == "online" {
+			out = append(out, id)
+		}
+	}
+	return out
+}
