@@ -1,5 +1,6 @@
 // From the page's key events to commands.
-import { focusItem, openItem, run } from './actions.svelte';
+import { openItem, run } from './actions.svelte';
+import { focusItem } from './navigate';
 import { inWindow } from './api';
 import { desk } from './desk.svelte';
 import { chord, command, KeyReader, takesText, type CommandId } from './keys';

@@ -1,5 +1,5 @@
 // What the keys and the parts of an open session of pi share: what it can be told, and telling it.
-import { openPi } from './actions.svelte';
+import { openPi } from './navigate';
 import { api, Refused } from './api';
 import { desk } from './desk.svelte';
 import { plain } from './format';
