@@ -25,6 +25,7 @@ func (c *client) sendMany(to string, n int) (taken int) {
 
 // What waits for one agent is bounded, and says so to whoever sends more; nobody else is held up by that.
 func TestACPQueueIsBounded(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
 	op.call("PATCH", "/v1/settings", msg{"rate_limit.requests_per_minute": 10_000_000}).want(200)
@@ -116,6 +117,7 @@ func TestACPFanOutCounts(t *testing.T) {
 
 // What is kept and shown of what agents say again and again is bounded.
 func TestACPSharesAndProgressAreBounded(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	bot, op := h.agent("bot"), h.operator()
 	worker, principal := bot.spawn("worker"), bot.spawn("principal")

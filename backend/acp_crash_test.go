@@ -13,6 +13,7 @@ import (
 // A hub that is killed while two send and one collects loses nothing that it took, takes nothing twice that is sent again under
 // its correlation, and keeps each sender's order.
 func TestACPSurvivesKillsUnderLoad(t *testing.T) {
+	t.Parallel()
 	const each, senders = 80, 2
 	m := &mortal{t: t, dir: t.TempDir()}
 	m.start()

@@ -36,6 +36,7 @@ import (
 //
 // Every answer and every delivery is checked against the schema besides.
 func TestACPDialogues(t *testing.T) {
+	t.Parallel()
 	set, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)

@@ -58,6 +58,7 @@ func websocat(args []string) int {
 // The examples of the page are run as they stand there, by a shell, and what they print is what the page says. "…" ends what
 // is another every time.
 func TestACPExamples(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("the examples use curl, which is not here")
 	}

@@ -11,6 +11,7 @@ import (
 // every message at least once and each sender's in their order, also over new starts of the hub; and nothing is left when it
 // has heard all.
 func TestACPAtLeastOnceOverSockets(t *testing.T) {
+	t.Parallel()
 	const each = 60
 	for seed := range uint64(2) {
 		h := openHouse(t)

@@ -107,6 +107,7 @@ func TestCallbacksAreSignedWhateverTheirAuth(t *testing.T) {
 }
 
 func TestEveryEndIsPushed(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	bot := h.agent("bot")
 	r := newReceiver(t, func(pushed) signing.Key { return hmacKey(bot) })

@@ -146,6 +146,7 @@ func (w *told) some() string {
 // A hub that is killed again and again, whatever it is doing, forgets nothing that it told, and never tells two
 // stories of one message.
 func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes ten seconds: not with -short")
 	}

@@ -31,6 +31,7 @@ import (
 //
 // Every document that comes back is checked against its schema besides.
 func TestDialogues(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("protocol/ma2h/testdata/*.txt")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d dialogues found: %v", len(files), err)

@@ -149,6 +149,7 @@ func (r *race) note(s saw) {
 // Whoever answers, takes back, lets go of its session or runs the clock while others look on by every way there is: the
 // first end wins, everybody is told the same one, and no look that began after anybody was told shows an open ask.
 func TestFirstEndIsLinearizable(t *testing.T) {
+	t.Parallel()
 	h, c := openBox(t)
 	h.set("rate_limit.requests_per_minute", 1_000_000, "rate_limit.inbox_depth", 100_000, "sessions.max_live_per_agent", 1000)
 	a, b := h.peer("a"), h.peer("b")

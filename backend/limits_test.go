@@ -12,6 +12,7 @@ import (
 
 // Every limit that is advertised is the one enforced: at it all is well, one beyond it is refused with 422.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	bot, op := h.agent("bot"), h.operator()
 	x := func(n int) string { return strings.Repeat("x", n) }
@@ -159,6 +160,7 @@ func TestLargeMessagesCountForMore(t *testing.T) {
 
 // A batch ends at some size, however few entries that is: all of it is in memory at once.
 func TestABatchOfEntriesIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	h.set("inter_agent.enabled", true, "sessions.min_ttl_seconds", 1)
 	a, b := h.peer("a"), h.peer("b")

@@ -371,6 +371,7 @@ func (m *model) fits(name string, raw []byte) {
 
 // Whatever happens in whatever order, the hub and the model agree.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
 		checks := "30"
 		if testing.Short() {

@@ -45,6 +45,7 @@ func TestOneStuckThingHoldsUpNothing(t *testing.T) {
 // More than one transaction's worth of what fell due is applied in its order all the same, before whoever looked is
 // answered.
 func TestMuchFellDue(t *testing.T) {
+	t.Parallel()
 	h, c := openBox(t)
 	h.set("rate_limit.requests_per_minute", 10_000_000)
 	a, b := h.peer("a"), h.peer("b")

@@ -47,6 +47,7 @@ func reasonOf(f mapFrame) any {
 // An agent of one hub writes to an agent of another, is answered by the same name, and to the person there; a hub that is
 // down or started again is told of as it is.
 func TestMAPFederation(t *testing.T) {
+	t.Parallel()
 	ha, hb := openHouse(t), openHouse(t)
 	federated(t, map[string]*house{"hub-a": ha, "hub-b": hb}, nil)
 	a, b := ha.mapAgent("planner"), hb.mapAgent("tester")

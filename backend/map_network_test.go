@@ -283,6 +283,7 @@ func TestMAPDelivery(t *testing.T) {
 // A subscriber that asks for more of the past than its connection holds at once gets all of it, without a gap, and what
 // happens meanwhile after it.
 func TestMAPCatchUp(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	h.unbounded()
 	a := h.mapAgent("a")

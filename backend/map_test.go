@@ -72,6 +72,7 @@ func TestMAPFrameLimits(t *testing.T) {
 
 // A connection that does not introduce itself is closed: published clients leave such sockets behind.
 func TestMAPSilentSocketsAreClosed(t *testing.T) {
+	t.Parallel()
 	h := openHouse(t)
 	p := h.dialMAP("/map")
 	select {
