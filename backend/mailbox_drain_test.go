@@ -465,6 +465,16 @@ func TestInboxAck(t *testing.T) {
 		t.Errorf("%s", d.body)
 	}
 	fits(t, "ma2h/ack", []byte(d.get("delivery", "ack")))
+	// The sender of a message reads the word of whoever acknowledged it, and history says whose it is.
+	heard := a.send(a.to("notify", "agent:b", as))
+	b.drain(bs)
+	b.call("POST", "/v1/inbox/ack", msg{"ids": []string{heard}, "note": "heard"}).want(200)
+	if got := a.look(heard); got.get("mailbox", "note") != "heard" {
+		t.Errorf("%s", got.body)
+	}
+	if got := h.operator().call("GET", "/api/items/"+heard, nil); !strings.Contains(string(got.body), `"actor":"agent:b","action":"acknowledged"`) {
+		t.Errorf("%s", got.body)
+	}
 	b.call("POST", "/v1/inbox/ack", msg{"ids": []string{dir}, "note": "again"}).want(200)
 	if again := h.operator().call("GET", "/v1/directives/"+dir, nil); string(again.body) != string(d.body) {
 		t.Errorf("a second ack changed the first: %s", again.body)

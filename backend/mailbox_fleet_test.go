@@ -61,14 +61,22 @@ func TestKillSwitch(t *testing.T) {
 	bot.session(victim).want(http.StatusNotFound)
 	bot.call("POST", "/v1/sessions", nil).want(http.StatusForbidden)
 	// No agent lifts it, on no path, nor do new credentials, nor enrolling it anew.
+	lifting := 0
 	for _, route := range append(h.hub.desk.Routes(), h.hub.ma2h.Routes()...) {
-		if route.Access == protocol.OperatorOnly {
-			method, path, _ := strings.Cut(route.Pattern, " ")
+		method, path, _ := strings.Cut(route.Pattern, " ")
+		lifts := path == "/v1/agents/{id}/resume" || path == "/v1/agents/{id}/stop" || path == "/v1/settings" && method != "GET"
+		if lifts {
+			lifting++
+		}
+		if lifts || route.Access == protocol.OperatorOnly {
 			path = strings.NewReplacer("{id}", "bot", "{name}", "bot").Replace(path)
 			if r := bot.call(method, path, msg{}); r.status != http.StatusForbidden {
 				t.Errorf("an agent's %s: %d", route.Pattern, r.status)
 			}
 		}
+	}
+	if lifting < 3 {
+		t.Errorf("%d of the routes that stop, lift and set were tried", lifting)
 	}
 	stopped := func(what string) {
 		t.Helper()

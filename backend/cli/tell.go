@@ -180,13 +180,13 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		a.say("%s: the time is up and it is still %s.", id, state)
 		return &exit{code: exitStillOpen}
 	case state == "expired":
-		a.say("%s: its time ended without an acknowledgment; whether it was read is not known", id)
+		a.say("%s: its time ended before it was delivered", id) // MA2H §14.2: what was delivered does not expire
 		return &exit{code: exitExpired}
 	case state == "delivered":
 		a.say("%s: it was collected, and its time ended without a word", id)
 		return &exit{code: exitExpired}
 	case state == "bounced":
-		collected := "whether it was read is not known"
+		collected := "it was never delivered"
 		if d.Delivery.Prior == "delivered" {
 			collected = "it was collected, and nobody said a word"
 		}

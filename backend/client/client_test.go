@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -80,6 +81,26 @@ func TestARefusalIsNotTriedAgain(t *testing.T) {
 	}
 }
 
+// A code that nobody here knows is what its status says (MA2H §8.5).
+func TestAnUnknownCodeIsWhatItsStatusSays(t *testing.T) {
+	for status, tried := range map[int]bool{400: false, 403: false, 409: false, 418: false, 422: false, 429: true, 500: true, 503: true} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"error":{"code":"of_a_later_day","message":"no"}}`))
+		}))
+		again := errors.New("again")
+		c := &client.Client{URL: s.URL, Again: func(error, int, time.Duration) error { return again }}
+		_, err := c.Submit(t.Context(), ask("bot", "k"))
+		if errors.Is(err, again) != tried {
+			t.Errorf("%d: %v", status, err)
+		}
+		if e, ok := client.Refused(err, "of_a_later_day"); !tried && (!ok || e.Status != status) {
+			t.Errorf("%d: %v", status, err)
+		}
+		s.Close()
+	}
+}
+
 // A hub that asks for time gets it.
 func TestRetryAfterIsKept(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -118,8 +139,12 @@ func TestAnUnprovedHubIsNotTriedAgain(t *testing.T) {
 func TestAMisroutedAskIsTakenBack(t *testing.T) {
 	var paths []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		paths = append(paths, r.Method+" "+r.URL.Path)
 		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/.well-known/ma2h" {
+			_, _ = w.Write([]byte(`{"ma2h_version":"0.5"}`))
+			return
+		}
+		paths = append(paths, r.Method+" "+r.URL.Path)
 		_, _ = w.Write([]byte(`{"id":"msg_1","status":"open","poll_url":"http://x/"}`))
 	}))
 	defer s.Close()
@@ -129,6 +154,28 @@ func TestAMisroutedAskIsTakenBack(t *testing.T) {
 	}
 	if len(paths) != 2 || paths[1] != "POST /v1/messages/msg_1/cancel" {
 		t.Errorf("requests %v", paths)
+	}
+}
+
+// What an older hub would put before a person is not sent to it.
+func TestAddressedMessagesNeedAHubThatKnowsThem(t *testing.T) {
+	for version, knows := range map[string]bool{"0.4": false, "0.6": true, "0.10": true, "1.0": true, "": false, "x": false} {
+		var posts int
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Path == "/.well-known/ma2h" {
+				_, _ = fmt.Fprintf(w, `{"ma2h_version":%q}`, version)
+				return
+			}
+			posts++
+			_, _ = w.Write([]byte(`{"id":"msg_1","status":"open","poll_url":"http://x/","destination":{"state":"unknown"}}`))
+		}))
+		c := &client.Client{URL: s.URL, Agent: "bot", Token: "t"}
+		_, err := c.Submit(t.Context(), ask("bot", "k", `,"to":"agent:other"`))
+		if errors.Is(err, client.ErrNoAddresses) == knows || posts > 0 != knows {
+			t.Errorf("%q: %v, %d posts", version, err, posts)
+		}
+		s.Close()
 	}
 }
 

@@ -19,6 +19,10 @@ type Collector struct {
 
 	session Session
 	took    int // entries so far
+
+	// Of a Collect: what it has taken, and how many of those came again since something new did.
+	seen  map[string]bool
+	again int
 }
 
 // ErrStopped: the operator closed the session or stopped this agent. A person must lift that; trying again would be to
@@ -38,10 +42,13 @@ func unwrapped(err error) error {
 	return err
 }
 
-// Collect takes what the mailbox has, after waiting up to wait for something to come, and returns when it is empty.
-// Like Follow it closes the session that it registered.
+// Collect takes what the mailbox has, each entry once, after waiting up to wait for something to come. It returns when
+// nothing new is there: what failed, or took longer than the hub waits for an acknowledgment, comes to the next one that
+// collects. Like Follow it closes the session that it registered.
 func (c *Collector) Collect(ctx context.Context, wait time.Duration) error {
 	defer c.leave()
+	c.seen, c.again = map[string]bool{}, 0
+	defer func() { c.seen = nil }()
 	deadline := time.Now().Add(max(wait, time.Nanosecond))
 	for began := c.took; ; {
 		before := c.took
@@ -56,7 +63,7 @@ func (c *Collector) Collect(ctx context.Context, wait time.Duration) error {
 		case c.ended(err): // a new session, and on
 		case err != nil:
 			return unwrapped(err)
-		case c.took > before:
+		case c.took > before, c.again > 0 && c.again <= len(c.seen): // behind what comes again there may be more
 		case c.took > began, left <= 0:
 			return nil
 		case left < time.Second: // too little for a poll: look once more at the end of it
@@ -137,12 +144,32 @@ func (c *Collector) poll(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		return stopped(err)
 	}
+	if len(rows) == 0 {
+		c.again = 0
+	}
 	for _, r := range rows {
+		if c.had(r) {
+			continue
+		}
 		if err := c.handle(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// had says whether this Collect has taken a row before, and counts it if so.
+func (c *Collector) had(r Row) bool {
+	if c.seen == nil {
+		return false
+	}
+	key := r.claims()
+	if c.seen[key] {
+		c.again++
+		return true
+	}
+	c.seen[key], c.again = true, 0
+	return false
 }
 
 // renewal is how often a session is renewed while an entry is acted on: often enough to keep it, and to learn soon that

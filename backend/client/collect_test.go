@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -241,6 +243,59 @@ func TestCollect(t *testing.T) {
 	must(t, next(t, late))
 	if e := next(t, f.entries); !strings.Contains(string(e.Object), "late") {
 		t.Errorf("%s", e.Object)
+	}
+}
+
+// What is not done by the time the hub hands it out again is left to the next one that collects, and holds nothing up.
+func TestCollectTakesEachEntryOnce(t *testing.T) {
+	h := newHouse(t)
+	h.set(t, "inbound.visibility_timeout_seconds", 1)
+	c, key := h.newAgent(t, "bot")
+	f := follow(t, c, key, nil)
+	var acted []string
+	f.Consumer.Tell = func(client.Event) error { return nil }
+	f.Consumer.Act = func(_ context.Context, e client.Entry) (string, error) {
+		acted = append(acted, e.Key)
+		<-time.After(1100 * time.Millisecond) // for longer than the hub waits
+		return "", errors.New("this fails")
+	}
+	var told []string
+	for _, title := range []string{"one", "two"} {
+		told = append(told, h.tell(t, "bot", title).ID)
+	}
+	for range 2 {
+		acted = nil
+		must(t, f.Collect(t.Context(), 2*time.Second))
+		if !slices.Equal(acted, told) {
+			t.Fatalf("acted on %v of %v", acted, told)
+		}
+	}
+}
+
+// A hub that hands out the same again and again is asked a few times more, and no more.
+func TestCollectEndsThoughTheSameComesAgain(t *testing.T) {
+	h := newHouse(t)
+	c, key := h.newAgent(t, "bot")
+	h.tell(t, "bot", "one")
+	var first []byte
+	asked := 0
+	c.HTTP = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil || r.URL.Path != "/v1/inbox" {
+			return resp, err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if first == nil {
+			first = body
+		}
+		asked++
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(first)), int64(len(first))
+		return resp, errors.Join(err, resp.Body.Close())
+	})}
+	f := follow(t, c, key, nil)
+	must(t, f.Collect(t.Context(), 0))
+	if next(t, f.entries); len(f.entries) > 0 || asked > 3 {
+		t.Errorf("asked %d times, %d more entries", asked, len(f.entries))
 	}
 }
 

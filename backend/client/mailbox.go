@@ -91,6 +91,17 @@ func ParseRow(raw []byte) (Row, error) {
 	return r, nil
 }
 
+// claims is what a row says that it is: the same for each delivery of an entry. Nothing of it is proved.
+func (r Row) claims() string {
+	name := "id"
+	if r.Kind == "response" {
+		name = "resolution_id"
+	}
+	raw, _ := wire.Get(r.Object, name)
+	key, _ := wire.String(raw)
+	return r.Kind + " " + key
+}
+
 // Drain collects what the mailbox has, after waiting up to wait for something to come. session may be empty; limit
 // zero leaves it to the hub. A row that cannot be read is left out: unacknowledged, it stays in the mailbox.
 func (c *Client) Drain(ctx context.Context, session string, limit int, wait time.Duration) ([]Row, error) {

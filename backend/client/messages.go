@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -30,9 +31,23 @@ type Presence struct {
 // the address, and the message may lie in a person's inbox.
 var ErrMisrouted = errors.New("the hub took an addressed message without saying where it goes")
 
+// ErrNoAddresses: the hub speaks a version of MA2H that knows no addressed messages, and was sent none.
+var ErrNoAddresses = errors.New("this hub knows no addressed messages: they begin with MA2H 0.5")
+
 // Submit sends an envelope, and sends it again, the very same bytes, until the hub has it or refuses it: its
-// idempotency key makes sure that it is there once (MA2H §8.1). An addressed ask that was misrouted is taken back.
+// idempotency key makes sure that it is there once (MA2H §8.1). An addressed one is sent only to a hub that says that it
+// knows addresses (MA2H §8.0); an addressed ask that was misrouted all the same is taken back.
 func (c *Client) Submit(ctx context.Context, envelope []byte) (r Receipt, err error) {
+	var sent struct {
+		To   string `json:"to"`
+		Type string `json:"type"`
+	}
+	addressed := exact(envelope, &sent) == nil && sent.To != ""
+	if addressed {
+		if err := c.knowsAddresses(ctx); err != nil {
+			return r, err
+		}
+	}
 	err = c.retry(ctx, time.Time{}, func() error {
 		return c.Call(ctx, http.MethodPost, "/v1/messages", envelope, &r.Raw)
 	})
@@ -45,17 +60,28 @@ func (c *Client) Submit(ctx context.Context, envelope []byte) (r Receipt, err er
 	if err != nil {
 		return r, err
 	}
-	var sent struct {
-		To   string `json:"to"`
-		Type string `json:"type"`
-	}
-	if exact(envelope, &sent) == nil && sent.To != "" && r.Destination == nil {
+	if addressed && r.Destination == nil {
 		if sent.Type == "ask" {
 			err = c.Cancel(ctx, r.ID)
 		}
 		return r, errors.Join(ErrMisrouted, err)
 	}
 	return r, nil
+}
+
+// knowsAddresses asks the hub which version it speaks.
+func (c *Client) knowsAddresses(ctx context.Context) error {
+	var hub struct {
+		Version string `json:"ma2h_version"`
+	}
+	if err := c.retry(ctx, time.Time{}, func() error { return c.Call(ctx, http.MethodGet, "/.well-known/ma2h", nil, &hub) }); err != nil {
+		return err
+	}
+	major, minor, _ := strings.Cut(hub.Version, ".")
+	if n, err := strconv.Atoi(minor); err != nil || major == "0" && n < 5 {
+		return fmt.Errorf("%w, and it speaks %q", ErrNoAddresses, hub.Version)
+	}
+	return nil
 }
 
 // Message is a submitted message as its submitter sees it.

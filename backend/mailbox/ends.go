@@ -67,7 +67,11 @@ func (m *Mailbox) track(tx Tx, fx *effects, e Entry) error {
 	if it.Kind == inbox.Notice {
 		it.State = inbox.State(e.State) // its status is its mailbox track (MA2H §8.1)
 	}
-	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: at, Actor: "system:mailbox", Action: string(e.State), Note: e.Note}}
+	by := "system:mailbox"
+	if e.State == Acknowledged {
+		by = Address(e.Agent, "") // MA2H §14.1: by is who acknowledges
+	}
+	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: at, Actor: by, Action: string(e.State), Note: e.Note}}
 	if e.Undeliverable() && !it.Terminal() {
 		end, err := it.Apply(inbox.Decision{Verb: inbox.Undeliver}, inbox.Actor{Kind: inbox.System, ID: "undeliverable"}, inbox.NewOutcomeID(), e.EndedAt)
 		if err != nil {

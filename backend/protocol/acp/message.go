@@ -142,12 +142,12 @@ func (t *turn) move(d crew.Delivery, to inbox.State) error {
 	if it.Mailbox == nil {
 		return nil
 	}
-	before, m := it, *it.Mailbox
+	before, m, by := it, *it.Mailbox, "system:mailbox"
 	switch to {
 	case inbox.Delivered:
 		m.DeliveredAt = t.now
 	case inbox.Acknowledged:
-		m.AckedAt = t.now
+		m.AckedAt, by = t.now, mailbox.Address(fleet.PeerID(Name, d.Agent), "")
 		if m.DeliveredAt.IsZero() {
 			m.DeliveredAt = t.now
 		}
@@ -159,7 +159,7 @@ func (t *turn) move(d crew.Delivery, to inbox.State) error {
 	if it.Kind == inbox.Notice {
 		it.State = to
 	}
-	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: "system:mailbox", Action: string(to)}}, nil)
+	return t.put(before, inbox.Change{Item: it, Entry: inbox.Entry{At: t.now, Actor: by, Action: string(to)}}, nil)
 }
 
 // collected stamps the track of an item's answer.

@@ -152,6 +152,9 @@ func mailboxTrack(t inbox.Mailbox) []wire.Member {
 	if !t.AckedAt.IsZero() {
 		m = append(m, wire.Member{Name: "acknowledged_at", Value: wire.Quote(inbox.FormatTime(t.AckedAt))})
 	}
+	if t.Note != "" {
+		m = append(m, wire.Member{Name: "note", Value: wire.Quote(t.Note)}) // MA2H §8.7.1: the sender's view reports the acknowledgment, with its note
+	}
 	if t.Prior != "" {
 		m = append(m, wire.Member{Name: "prior", Value: wire.Quote(string(t.Prior))})
 	}
@@ -262,7 +265,7 @@ var exported = map[string][]string{
 	"ma2h_version": nil, "type": nil, "created_at": nil, "title": nil, "agent": {"id", "run_id", "runtime", "project", "session"}, "to": nil, "priority": nil, "tags": nil,
 	"idempotency_key": nil, "expires_at": nil, "sensitive": nil,
 	"request": {"mode", "permissions", "allowed_resolvers"}, "action": {"allowed_resolvers"},
-	"id": nil, "status": nil, "mailbox": nil, "delivery": {"state", "delivered_at", "acknowledged_at"}, "protocol": nil, "received_at": nil,
+	"id": nil, "status": nil, "mailbox": {"state", "delivered_at", "acknowledged_at", "prior"}, "delivery": {"state", "delivered_at", "acknowledged_at"}, "protocol": nil, "received_at": nil,
 }
 
 // only are the members that are named, those that are objects with the members named for them.
