@@ -71,10 +71,10 @@ func TestDirectives(t *testing.T) {
 	h, c := openBox(t)
 	b := h.peerWith("team/b", signing.AlgEd25519)
 	said := msg{"body": "wait", "priority": "urgent", "tags": []string{"x"}, "context": []msg{{"kind": "text", "text": "t"}}, "sensitive": true,
-		"expires_at": stamp(noon.Add(time.Hour)), "from": "human:mallory", "id": "dir_mine", "created_at": "2001-01-01T00:00:00Z", "ma2h_version": "0.3"}
+		"expires_at": stamp(noon.Add(time.Hour)), "from": "human:mallory", "id": "dir_mine", "created_at": "2001-01-01T00:00:00Z", "ma2h_version": "0.3", "of_a_later_minor": 7}
 	r := h.tell("team/b", said).want(201)
 	if !strings.HasPrefix(r.get("id"), "dir_") || r.get("id") == "dir_mine" || r.get("from") != h.hub.operator().String() || r.get("to") != "agent:team/b" ||
-		r.get("ma2h_version") != "0.6" || r.get("created_at") != stamp(noon) || r.get("delivery") != `{"state":"queued"}` {
+		r.get("ma2h_version") != "0.6" || r.get("created_at") != stamp(noon) || r.get("delivery") != `{"state":"queued"}` || strings.Contains(string(r.body), "later_minor") {
 		t.Errorf("%s", r.body)
 	}
 	rows := b.drain("")
@@ -103,7 +103,7 @@ func TestDirectives(t *testing.T) {
 	}{
 		{msg{"to": "agent:nobody", "title": "x"}, 422, "unknown_destination"}, {msg{"to": "agent:team/b#sess_x", "title": "x"}, 422, "unknown_destination"},
 		{msg{"to": "human:x", "title": "x"}, 400, "validation_error"}, {msg{"to": "", "title": "x"}, 400, "validation_error"}, {msg{"title": "x"}, 400, "validation_error"},
-		{msg{"to": "agent:team/b#x", "title": "x"}, 400, "validation_error"}, {msg{"to": "agent:team/b"}, 400, "validation_error"}, {nil, 400, "validation_error"},
+		{msg{"to": "agent:team/b#x", "title": "x"}, 400, "validation_error"}, {msg{"to": "agent:team/b"}, 400, "validation_error"}, {nil, 400, "validation_error"}, {[]int{1}, 400, "validation_error"},
 		{msg{"to": "agent:team/b", "title": ""}, 400, "validation_error"}, {msg{"to": "agent:team/b", "title": strings.Repeat("x", 201)}, 400, "validation_error"},
 		{msg{"to": "agent:team/b", "title": "x", "expires_at": "soon"}, 400, "validation_error"}, {msg{"to": "agent:team/b", "title": "x", "expires_at": stamp(noon)}, 422, "invalid_field"},
 		{msg{"to": "agent:team/b", "title": "x", "priority": "max"}, 400, "validation_error"}, {msg{"to": "agent:team/b", "title": "x", "body": strings.Repeat("x", 65_537)}, 422, "invalid_field"},

@@ -70,22 +70,23 @@ func badJSON(err error) *Error {
 
 // Decode reads strict JSON into v by exact member names; members v does not know are passed over. An empty body is {}.
 func Decode(r *http.Request, v any) error {
-	raw, err := object(r)
+	raw, err := Object(r)
 	if err != nil {
 		return err
 	}
 	return Unmarshal(raw, v)
 }
 
-// object is ReadBody for what is read by its members. The null that JSON would read as nothing said is refused.
-func object(r *http.Request) ([]byte, error) {
+// Object is ReadBody for what is read by its members: an empty body is {}, and what is no object is refused, the null that
+// JSON would read as nothing said included.
+func Object(r *http.Request) ([]byte, error) {
 	raw, err := ReadBody(r)
 	switch {
 	case err != nil:
 		return nil, err
 	case raw == nil:
 		return []byte(`{}`), nil
-	case raw[0] == 'n':
+	case raw[0] != '{':
 		return nil, badShape("", "must be a JSON object")
 	}
 	return raw, nil
@@ -94,7 +95,7 @@ func object(r *http.Request) ([]byte, error) {
 // DecodeKnown is Decode for what a person's program sends: a member that v does not know was meant to say something, and
 // is refused by its name.
 func DecodeKnown(r *http.Request, v any) error {
-	raw, err := object(r)
+	raw, err := Object(r)
 	if err != nil {
 		return err
 	}

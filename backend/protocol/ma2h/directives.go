@@ -21,7 +21,7 @@ import (
 // author answers POST /v1/directives: the person writes to one agent (MA2H §13). Who writes follows from the
 // credential, never from the body.
 func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	raw, err := protocol.ReadBody(r)
+	raw, err := protocol.Object(r)
 	if err != nil {
 		return err
 	}
@@ -35,20 +35,15 @@ func (b *Binding) author(w http.ResponseWriter, r *http.Request, _ protocol.Call
 	return protocol.WriteRaw(w, http.StatusCreated, directiveForm(e))
 }
 
-// What a directive's body may have besides "to" and "title"; what only the hub writes, and passes over in a body that was
-// a directive once; and what is no directive's, which the schema refuses by its own words.
+// What is read of a directive's body besides "to" and "title", and what is no directive's, which the schema refuses by its
+// own words. All else is passed over: what only the hub writes, and what a later minor may add (MA2H §10).
 var (
 	directiveOptional = []string{"body", "priority", "tags", "context", "expires_at", "sensitive"}
-	directiveAttested = []string{"ma2h_version", "type", "id", "from", "created_at"}
 	directiveForeign  = []string{"request", "action", "state"}
 )
 
-// draft makes the entry of a directive of the operator's from its body, strict JSON or nil.
+// draft makes the entry of a directive of the operator's from its body, an object of strict JSON.
 func (b *Binding) draft(raw []byte, now time.Time) (mailbox.Entry, error) {
-	known := slices.Concat([]string{"to", "title"}, directiveOptional, directiveAttested, directiveForeign)
-	if err := protocol.OnlyKnown(raw, known...); err != nil {
-		return mailbox.Entry{}, err
-	}
 	e := mailbox.Entry{Key: "dir_" + inbox.RandomName(), From: b.Settings.Get().Operator().String(), To: addressee(mustGet(raw, "to"))}
 	m := []wire.Member{
 		{Name: "ma2h_version", Value: wire.Quote(Version)},
