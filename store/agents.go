@@ -243,19 +243,30 @@ func (s *Store) SetSeen(ctx context.Context, seen map[string]time.Time) error {
 
 // OpenByAgent returns how many open items each agent has.
 func (s *Store) OpenByAgent(ctx context.Context) (map[string]int, error) {
-	rows, err := s.query(ctx, `SELECT agent, count(*) FROM items WHERE state = 'open' GROUP BY agent`)
+	return s.tally(ctx, `SELECT agent, count(*) FROM items WHERE state = 'open' GROUP BY agent`)
+}
+
+// OpenBySession returns how many open items each session waits for, by its id.
+func (s *Store) OpenBySession(ctx context.Context) (map[string]int, error) {
+	const session = `json_extract(content, '$.session')`
+	return s.tally(ctx, `SELECT `+session+`, count(*) FROM items WHERE state = 'open' AND `+session+` IS NOT NULL GROUP BY 1`)
+}
+
+// tally reads counts by a name.
+func (s *Store) tally(ctx context.Context, query string) (map[string]int, error) {
+	rows, err := s.query(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	open := map[string]int{}
+	counts := map[string]int{}
 	for rows.Next() {
-		var agent string
+		var name string
 		var n int
-		if err := rows.Scan(&agent, &n); err != nil {
+		if err := rows.Scan(&name, &n); err != nil {
 			return nil, err
 		}
-		open[agent] = n
+		counts[name] = n
 	}
-	return open, rows.Err()
+	return counts, rows.Err()
 }

@@ -37,6 +37,8 @@ type Store interface {
 	Redeliver(ctx context.Context, itemID string, now time.Time) error
 	HostsAwaiting(ctx context.Context) (map[string][]string, error)
 	OpenByAgent(ctx context.Context) (map[string]int, error)
+	// OpenBySession is how many open items each session waits for, by its id.
+	OpenBySession(ctx context.Context) (map[string]int, error)
 	// Rates says, for each of those moments, what an agent has sent the person since.
 	Rates(ctx context.Context, agent string, since ...time.Time) ([]inbox.Rate, error)
 	// WaitingCalls is how many calls wait for the person.

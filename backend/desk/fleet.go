@@ -34,7 +34,8 @@ type sessionView struct {
 	TTL        int                `json:"ttl_seconds"`
 	ClosedAt   int64              `json:"closed_at,omitempty"`
 	ByOperator bool               `json:"closed_by_operator,omitempty"`
-	Waiting    int                `json:"entries_waiting"`
+	Waiting    int                `json:"entries_waiting"` // messages for it
+	OpenItems  int                `json:"open_items"`      // what it waits for
 }
 
 type stopView struct {
@@ -104,6 +105,10 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 	if err != nil {
 		return nil, err
 	}
+	open, err := d.Store.OpenBySession(ctx)
+	if err != nil {
+		return nil, err
+	}
 	stopped := map[string]*stopView{}
 	for _, s := range stops {
 		stopped[s.Agent] = &stopView{At: ms(s.At), By: s.By}
@@ -111,7 +116,7 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 	window, now := d.Settings.Get().Seconds(settings.Freshness), d.Now()
 	bySession := map[string][]sessionView{}
 	for _, s := range sessions {
-		bySession[s.Agent] = append(bySession[s.Agent], viewSession(s, waiting[mailbox.Address(s.Agent, s.ID)], window, now))
+		bySession[s.Agent] = append(bySession[s.Agent], viewSession(s, waiting[mailbox.Address(s.Agent, s.ID)], open[s.ID], window, now))
 	}
 	out := []fleetAgent{}
 	for _, a := range agents {
@@ -129,11 +134,11 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 	return out, nil
 }
 
-func viewSession(s fleet.Session, waiting int, window time.Duration, now time.Time) sessionView {
+func viewSession(s fleet.Session, waiting, open int, window time.Duration, now time.Time) sessionView {
 	v := sessionView{
 		ID: s.ID, State: s.State, Presence: viewPresence(s.Presence(window, now)),
 		CreatedAt: ms(s.CreatedAt), LeaseEnd: ms(s.LeaseEnd), TTL: int(s.TTL.Seconds()), ClosedAt: ms(s.ClosedAt), ByOperator: s.ByOperator,
-		Waiting: waiting,
+		Waiting: waiting, OpenItems: open,
 	}
 	for _, text := range []struct {
 		to   *[]render.Span

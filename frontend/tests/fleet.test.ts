@@ -12,7 +12,7 @@ const now = new Date(2026, 10, 29, 14, 0, 0).getTime();
 const M = 60_000, H = 60 * M;
 
 function session(id: string, more: Partial<Session> = {}): Session {
-  return { id, state: 'active', presence: { state: 'online', last_seen: now }, created_at: now - H, lease_end: now + 10 * M, ttl_seconds: 900, entries_waiting: 0, ...more };
+  return { id, state: 'active', presence: { state: 'online', last_seen: now }, created_at: now - H, lease_end: now + 10 * M, ttl_seconds: 900, entries_waiting: 0, open_items: 0, ...more };
 }
 function agent(id: string, more: Partial<FleetAgent> = {}): FleetAgent {
   return {

@@ -11,6 +11,9 @@ export const isLive = (s: Session): boolean => s.state === 'active';
 export const liveSessions = (a: FleetAgent): Session[] => a.sessions.filter(isLive);
 export const endedSessions = (a: FleetAgent): Session[] => a.sessions.filter((s) => !isLive(s)).sort((x, y) => (y.closed_at ?? 0) - (x.closed_at ?? 0));
 
+/** What a session waits for: the answers to what it asked. */
+export const waitsFor = (n: number): string => `waits for ${plural(n, 'answer')}`;
+
 /** All that waits for an agent: for itself, and for each of its live sessions. */
 export const waitingFor = (a: FleetAgent): number => liveSessions(a).reduce((n, s) => n + s.entries_waiting, a.entries_waiting);
 

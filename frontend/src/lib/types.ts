@@ -136,6 +136,8 @@ export interface Session {
   created_at: number; lease_end: number; ttl_seconds: number; closed_at?: number; closed_by_operator?: boolean;
   /** Entries that wait for this session alone. */
   entries_waiting: number;
+  /** Open items that it submitted, and waits for. */
+  open_items: number;
 }
 
 export interface FleetAgent extends AgentView {

@@ -11,6 +11,8 @@ test('a live session is shown with its lease, and closing it says what that lead
   await page.says('li.session .lease', /(9|10) m.* left/);
   await hub.call('POST', '/v1/directives', { to: `${agent.id}#${s.session_id ?? s.id}`, title: 'For the night' });
   await page.says('li.session', /1 message waits for it/);
+  await agent.ask('May I?', { agent: { id: agent.id, run_id: '1', runtime: 'cli', session: s.id } });
+  await page.says('li.session', /waits for 1 answer/);
   await p.getByRole('button', { name: 'Close the session night shift…' }).click();
   await page.says('dialog', /undelivered to it bounces/);
   await page.says('dialog', /cannot open a new session until you resume it/);
