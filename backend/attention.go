@@ -3,6 +3,8 @@ package backend
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"time"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/notify"
@@ -15,7 +17,7 @@ func (h *Hub) Attention(ctx context.Context) <-chan notify.Event {
 	changes := h.inbox.Feed(ctx)
 	go func() {
 		defer close(events)
-		a := attention{hub: h, rung: map[string]bool{}, send: func(e notify.Event) bool {
+		a := attention{store: h.store, log: h.log, pause: time.Second, rung: map[string]bool{}, send: func(e notify.Event) bool {
 			select {
 			case events <- e:
 				return true
@@ -23,31 +25,56 @@ func (h *Hub) Attention(ctx context.Context) <-chan notify.Event {
 				return false
 			}
 		}}
-		for c := range changes {
-			if c.ID == "" {
-				a.all(ctx)
-			} else if c.Rev != 0 {
-				a.one(ctx, c.ID)
-			}
-		}
+		a.follow(ctx, changes)
 	}()
 	return events
 }
 
 // attention is what rings at present.
 type attention struct {
-	hub  *Hub
-	rung map[string]bool
-	send func(notify.Event) bool
+	store interface {
+		Item(ctx context.Context, id string) (inbox.Item, error)
+		List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, string, error)
+	}
+	log   *slog.Logger
+	pause time.Duration // before everything is looked at again, after a look that failed
+	rung  map[string]bool
+	send  func(notify.Event) bool
+}
+
+// follow looks at what moves until there are no more changes.
+func (a *attention) follow(ctx context.Context, changes <-chan inbox.Changed) {
+	var again <-chan time.Time
+	for {
+		var err error
+		select {
+		case c, ok := <-changes:
+			switch {
+			case !ok:
+				return
+			case c.ID == "":
+				err = a.all(ctx)
+			case c.Rev != 0:
+				err = a.one(ctx, c.ID)
+			}
+		case <-again:
+			again, err = nil, a.all(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			a.log.Error("what needs the person could not be read; it is looked at again", "err", err)
+			again = time.After(a.pause)
+		}
+	}
 }
 
 // one looks at an item that moved.
-func (a *attention) one(ctx context.Context, id string) {
-	it, err := a.hub.store.Item(ctx, id)
+func (a *attention) one(ctx context.Context, id string) error {
+	it, err := a.store.Item(ctx, id)
 	if err != nil && !errors.Is(err, inbox.ErrGone) && !errors.Is(err, inbox.ErrNotFound) {
-		return // nothing is known, so nothing is said
+		return err // nothing is known, so nothing is said
 	}
 	a.look(id, it, err == nil && it.Box() == "needs" && !it.Marks.Read)
+	return nil
 }
 
 func (a *attention) look(id string, it inbox.Item, needs bool) {
@@ -63,15 +90,18 @@ func (a *attention) look(id string, it inbox.Item, needs bool) {
 }
 
 // all looks at everything that rings or might: anything may have moved.
-func (a *attention) all(ctx context.Context) {
+func (a *attention) all(ctx context.Context) error {
 	for id := range a.rung {
-		a.one(ctx, id)
+		if err := a.one(ctx, id); err != nil {
+			return err
+		}
 	}
-	page, _, err := a.hub.store.List(ctx, inbox.Filter{Box: "needs", Limit: 200})
+	page, _, err := a.store.List(ctx, inbox.Filter{Box: "needs", Limit: 200})
 	if err != nil {
-		return
+		return err
 	}
 	for _, it := range page {
 		a.look(it.ID, it.Item, !it.Marks.Read)
 	}
+	return nil
 }

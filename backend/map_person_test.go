@@ -1,12 +1,16 @@
 package backend
 
 import (
+	"database/sql"
 	"encoding/json"
+	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"deskbell/backend/inbox"
+	"deskbell/store"
 )
 
 // mapItem waits for the newest item of a MAP agent that the person sees, by its title.
@@ -224,5 +228,58 @@ func TestMAPRestart(t *testing.T) {
 	f := a.do("map/replay", msg{"afterEventId": events[0].ID, "limit": 1000})
 	if f.get("_meta") != "" || !strings.Contains(string(f.raw), events[len(events)-1].ID) {
 		t.Errorf("%s", f.raw)
+	}
+}
+
+// A question that cannot be read for a while is asked still: its agent is told nothing that nobody said.
+func TestMAPQuestionThatCannotBeRead(t *testing.T) {
+	said := make(saidLines, 1000)
+	h := openHouse(t, withLog(slog.New(slog.NewTextHandler(said, nil))))
+	a := h.mapAgent("a")
+	a.do("map/send", msg{"to": "human", "payload": msg{"text": "Still there?"}, "meta": msg{"expectsResponse": true, "correlationId": "k"}})
+	it := h.mapItem("Still there?")
+	write := func(query string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(query, it.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.stop()
+	write(`UPDATE items SET outcome = 'broken' WHERE id = ?`)
+	h.start()
+	said.wait(t, "an answer could not be read")
+	write(`UPDATE items SET outcome = NULL WHERE id = ?`)
+	a = h.mapAgent("a")
+	h.operator().answer(it.ID, msg{"resolution": "answered", "value": msg{"text": "yes"}}).want(200)
+	if n := a.note("map/message", nil); n.said("message", "payload", "text") != "yes" || n.said("message", "meta", "correlationId") != "k" {
+		t.Errorf("%s", n.raw)
+	}
+}
+
+// saidLines takes what is logged.
+type saidLines chan string
+
+func (s saidLines) Write(line []byte) (int, error) {
+	s <- string(line)
+	return len(line), nil
+}
+
+// wait waits for a line that holds text.
+func (s saidLines) wait(t testing.TB, text string) {
+	t.Helper()
+	for late := time.After(30 * time.Second); ; {
+		select {
+		case line := <-s:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-late:
+			t.Fatalf("nobody said %q", text)
+		}
 	}
 }

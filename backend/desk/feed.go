@@ -25,6 +25,9 @@ type Event struct {
 	Topics []string `json:"topics"`
 }
 
+// topics are all there are.
+var topics = []string{"items", "agents", "settings", "rules", "guardian", "pi", "map"}
+
 // feed gathers changes and hands them to everyone who follows. The zero value is ready.
 type feed struct {
 	mu        sync.Mutex
@@ -40,7 +43,7 @@ func (f *feed) rev() int64 {
 	return f.last
 }
 
-// Touch tells the page that a topic other than items changed: agents, settings, rules, guardian.
+// Touch tells the page that one of the topics other than items changed.
 func (d *Desk) Touch(topic string) {
 	f := &d.feed
 	f.mu.Lock()
@@ -132,10 +135,21 @@ func (f *feed) send(e Event, rev int64) {
 	if err != nil {
 		return // strings and numbers always marshal
 	}
+	everything, err := json.Marshal(Event{Rev: f.last, Items: []string{}, Topics: topics})
+	if err != nil {
+		return
+	}
 	for ch := range f.followers {
 		select {
 		case ch <- text:
-		default: // it is behind: whatever it reads next is newer than what it missed
+		default: // it is behind: what it has not read, and this, become one event that says that anything may have moved
+			for len(ch) > 0 {
+				select {
+				case <-ch:
+				default:
+				}
+			}
+			ch <- everything // nobody else writes to it
 		}
 	}
 }

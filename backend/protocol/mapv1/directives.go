@@ -78,47 +78,49 @@ const batch = 16
 
 // attend brings one agent its directives until it is lost or revoked.
 func (b *Binding) attend(ctx context.Context, agent string) {
-	id := PeerID(agent)
-	ctx, free, err := b.Fleet.WhileEnrolled(ctx, id)
+	enrolled, free, err := b.Fleet.WhileEnrolled(ctx, PeerID(agent))
 	if err == nil {
+		err = b.bring(enrolled, agent)
+		free()
+	}
+	if errors.Is(err, fleet.ErrUnknownToken) {
+		b.Presence(agent, false)
+		_ = b.do(context.WithoutCancel(ctx), func(tx *mapnet.Tx) { tx.Expel(agent) })
+		return
+	}
+	if err != nil && ctx.Err() == nil { // it is begun again, but not at once
+		b.Log.Error("an agent cannot be attended to", "protocol", Name, "err", err)
 		select {
-		case <-time.After(settle):
+		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
-		for _, e := range b.take(agent) {
-			b.deliver(ctx, agent, e)
-		}
 	}
-	for err == nil {
-		var entries []mailbox.Entry
-		if entries, err = b.Mailbox.Drain(ctx, id, "", batch, time.Minute); err == nil {
-			for _, e := range entries {
-				b.deliver(ctx, agent, e)
-			}
+}
+
+// bring brings one agent its directives until ctx ends, and says why it did: fleet.ErrUnknownToken when the agent was
+// revoked.
+func (b *Binding) bring(ctx context.Context, agent string) error {
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+	}
+	for _, e := range b.take(agent) {
+		b.deliver(ctx, agent, e)
+	}
+	for ctx.Err() == nil {
+		entries, err := b.Mailbox.Drain(ctx, PeerID(agent), "", batch, time.Minute)
+		for _, e := range entries {
+			b.deliver(ctx, agent, e)
 		}
 		if err != nil && ctx.Err() == nil {
 			b.Log.Error("a mailbox could not be read", "protocol", Name, "err", err)
 			select {
 			case <-time.After(time.Second):
-				err = nil
 			case <-ctx.Done():
 			}
 		}
 	}
-	if free != nil {
-		defer free()
-	}
-	if errors.Is(err, fleet.ErrUnknownToken) || ctx != nil && errors.Is(context.Cause(ctx), fleet.ErrUnknownToken) {
-		b.Presence(agent, false)
-		_ = b.do(context.WithoutCancel(orBackground(ctx)), func(tx *mapnet.Tx) { tx.Expel(agent) })
-	}
-}
-
-func orBackground(ctx context.Context) context.Context {
-	if ctx == nil {
-		return context.Background()
-	}
-	return ctx
+	return context.Cause(ctx)
 }
 
 // deliver hands an agent one entry in the protocol's words, and acknowledges what was written to its connection.

@@ -2,6 +2,7 @@ package mapv1
 
 import (
 	"context"
+	"errors"
 	"crypto/sha256"
 	"encoding/json"
 	"strings"
@@ -21,7 +22,7 @@ func (b *Binding) carry(ctx context.Context) {
 	again := time.NewTicker(5 * time.Second) // of what failed
 	defer again.Stop()
 	b.submitAll(ctx)
-	b.answerAll(ctx)
+	done := b.answerAll(ctx)
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,12 +34,15 @@ func (b *Binding) carry(ctx context.Context) {
 			case !ok:
 				return
 			case ch.ID == "":
-				b.answerAll(ctx)
+				done = b.answerAll(ctx)
 			default:
-				b.answered(ctx, ch.ID)
+				done = b.answered(ctx, ch.ID) && done
 			}
 		case <-again.C:
 			b.submitAll(ctx)
+			if !done {
+				done = b.answerAll(ctx)
+			}
 		}
 	}
 }
@@ -269,37 +273,44 @@ func answerOf(it inbox.Item) ([]byte, error) {
 	return wire.Compose(m), nil
 }
 
-// answerAll looks at every question that is not answered yet.
-func (b *Binding) answerAll(ctx context.Context) {
+// answerAll looks at every question that is not answered yet; false: not at all of them.
+func (b *Binding) answerAll(ctx context.Context) bool {
 	var asking []string
 	if b.do(ctx, func(tx *mapnet.Tx) { asking = tx.Asking() }) != nil {
-		return
+		return false
 	}
+	done := true
 	for _, id := range asking {
-		b.answered(ctx, id)
+		done = b.answered(ctx, id) && done
 	}
+	return done
 }
 
-// answered brings the answer of an item that has ended to its asker, if a MAP agent asked by it.
-func (b *Binding) answered(ctx context.Context, id string) {
+// answered brings the answer of an item that has ended to its asker, if a MAP agent asked by it. False: that failed, and
+// the agent still asks.
+func (b *Binding) answered(ctx context.Context, id string) bool {
 	if !b.Net.Asks(id) {
-		return
+		return true
 	}
 	it, err := b.Inbox.Get(ctx, id)
 	switch {
 	case ctx.Err() != nil:
-		return
-	case err != nil: // forgotten before it was answered
+		return false
+	case errors.Is(err, inbox.ErrGone) || errors.Is(err, inbox.ErrNotFound): // forgotten before it was answered
 		it.Response = []byte("null")
+	case err != nil:
+		b.Log.Error("an answer could not be read; it is tried again", "protocol", Name, "err", err)
+		return false
 	case !it.Terminal():
-		return
+		return true
 	}
 	payload := mapnet.Raw(it.Response)
 	if string(payload) == "null" {
 		payload = nil
 	}
-	_ = b.do(ctx, func(tx *mapnet.Tx) { tx.Answer(id, payload) }) // it is asked still, and tried again
+	err = b.do(ctx, func(tx *mapnet.Tx) { tx.Answer(id, payload) })
 	nudge(b.outbound)
+	return err == nil
 }
 
 // Handed notes that an answer was handed to its asker's connection. It never waits.
