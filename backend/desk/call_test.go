@@ -66,7 +66,7 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"an edit of line ends", "Edit", `{"file_path":"a","old_string":"x\r\ny\r\n","new_string":"x\ny\n"}`, "diff new_string a [-x␍ 1/0] [-y␍ 2/0] [+x 0/1] [+y 0/2]"},
 		{"an edit of one line end", "Edit", `{"file_path":"a","old_string":"x\r\ny","new_string":"x\r\ny\r"}`, "diff new_string a [ x␍ 1/1] [-y 2/0] [+y␍ 0/2]"},
 		{"an edit among carriage returns", "Edit", `{"file_path":"a","old_string":"x\r\n","new_string":"y\r\n"}`, "diff new_string a [-x 1/0] [+y 0/1]"},
-		{"an edit of the end", "Edit", `{"file_path":"a","old_string":"x\n","new_string":"x"}`, "diff new_string a [… 0/0] [-⏎ 1/0] [+⊣ 0/1]"},
+		{"an edit of the end", "Edit", `{"file_path":"a","old_string":"x\n","new_string":"x"}`, "diff new_string a [ x 1/1] [-⏎ 1/0] [+⊣ 0/1]"},
 		{"an edit that adds the end", "Edit", `{"file_path":"a","old_string":"x","new_string":"y\n"}`, "diff new_string a [-x 1/0] [+y 0/1] [-⊣ 1/0] [+⏎ 0/1]"},
 		{"an edit outside", "Edit", `{"file_path":"/etc/hosts","old_string":"","new_string":"x"}`, "diff new_string /etc/hosts [+x 0/1] outside"},
 		{"pi's edit", "edit", `{"path":"a","oldText":"x","newText":"y"}`, "diff newText a [-x 1/0] [+y 0/1]"},
@@ -137,7 +137,8 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 	}
 	new = slices.Clone(old)
 	new[9], new[29] = "x", "y"
-	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100, 10)
+	c := compare(strings.Join(old, "\n"), strings.Join(new, "\n"))
+	lines, left := c.show(100, 10)
 	var ops string
 	for _, l := range lines {
 		ops += l.Op
@@ -149,7 +150,8 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 		t.Errorf("%q, %d left out, %+v", ops, left, lines)
 	}
 	for _, c := range [][2]string{{"", ""}, {"a", "a"}, {"", "a\nb"}, {"a\nb", ""}, {"a", "a\n"}, {"a\r\nb", "a\nb"}} {
-		lines, _ := diffLines(c[0], c[1], 100, 100)
+		d := compare(c[0], c[1])
+		lines, _ := d.show(100, 100)
 		var from, to int
 		for _, l := range lines {
 			from, to = max(from, l.Old), max(to, l.New)

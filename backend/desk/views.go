@@ -125,6 +125,7 @@ type changedView struct {
 	Name []render.Span `json:"name"`
 	From []render.Span `json:"from"`
 	To   []render.Span `json:"to"`
+	Diff *callPart     `json:"diff,omitempty"` // where From and To are not all of it
 }
 
 // ruleRef names a rule that judged.
