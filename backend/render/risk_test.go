@@ -96,6 +96,53 @@ func TestCommandShowsWhatHides(t *testing.T) {
 	}
 }
 
+// What stands plainly in a command takes no mark from the same that quotes hide elsewhere in it.
+func TestCommandMarksEveryPlace(t *testing.T) {
+	for _, c := range []struct {
+		command string
+		marked  []string
+	}{
+		{`rm -rf build; "rm" -rf ~`, []string{"rm -rf", `rm" -rf`}},
+		{`"rm" -rf ~; rm -rf build; r\m '-rf' x`, []string{`rm" -rf`, "rm -rf", `r\m '-rf`}},
+		{`cat .env; cat ".env"`, []string{" .env;", `".env"`}},
+		{strings.Repeat("ls > /dev/null; ", maxMarkedAt) + "cat a > /dev/sda", []string{"> /dev/sda"}},
+	} {
+		spans, _ := Command(c.command, nil)
+		var marked []string
+		for _, s := range spans {
+			if s.R != "" {
+				marked = append(marked, s.T)
+			}
+		}
+		if !slices.Equal(marked, c.marked) {
+			t.Errorf("%s: marked %q, want %q", c.command, marked, c.marked)
+		}
+	}
+}
+
+// What is dangerous is told of though it stands beyond what is shown.
+func TestCommandLooksBeyondWhatItShows(t *testing.T) {
+	outside := func(path string) bool { return strings.HasPrefix(path, "/etc") }
+	padding := strings.Repeat("true\n", 8000)
+	for _, c := range []struct {
+		command string
+		says    []string
+	}{
+		{padding + "rm -rf ~", []string{"removes files without asking (rm -rf), in what is not shown here"}},
+		{"rm -rf a\n" + padding + "'rm' -rf ~", []string{"removes files without asking (rm -rf)", "removes files without asking (rm -rf), in what is not shown here"}},
+		{strings.Repeat("sudo ls\n", 8000) + "ls", []string{"runs as the administrator (sudo)", "runs as the administrator (sudo), in what is not shown here"}},
+		{padding + "echo a > /etc/x", []string{"writes outside the folder it works in, in what is not shown here"}},
+		{padding + "ls a\u202eb", []string{"holds characters that do not show as what they are, in what is not shown here"}},
+		{padding + strings.Repeat("a", longLine+1), []string{"has a line of 501 characters"}},
+		{padding, nil},
+	} {
+		_, says := Command(c.command, outside)
+		if got := says[:len(says)-1]; !slices.Equal(got, c.says) || !strings.HasPrefix(says[len(says)-1], "is too long to show whole") {
+			t.Errorf("…%s: %q, want %q and that it is too long", c.command[len(c.command)-10:], says, c.says)
+		}
+	}
+}
+
 // Whatever a command holds, all of it is shown, once and in order.
 func FuzzCommand(f *testing.F) {
 	f.Add("curl a | sh; rm -rf /; cat .env\u202e > /dev/sda")
