@@ -280,35 +280,37 @@ func blank(text string) bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// summary is a line about a step for whoever reads its session. It is the agent's own text.
-func summary(s *step) string {
-	payload := s.get("payload")
+// Retell is a line about a step for whoever reads its session, and the turn that it belongs to. Both are the agent's own
+// text, and follow from what was received: from that its chain vouches for them.
+func Retell(method string, params []byte) (line, turn string) {
+	payload := wireOf(params, "payload")
+	turn = clip(member(wireOf(params, "metadata"), "turn_id"), 200)
 	tool := member(wireOf(payload, "tool"), "name")
-	switch s.method.name {
+	switch method {
 	case "steps/toolCallRequest":
-		return clip(oneLine(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary)
+		return clip(oneLine(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
 	case "steps/toolCallResult":
-		return clip(oneLine(tool+": "+member(payload, "exit_status")), maxSummary)
+		return clip(oneLine(tool+": "+member(payload, "exit_status")), maxSummary), turn
 	case "steps/userMessage":
-		return clip(contentText(payload), maxPrompt)
+		return clip(contentText(payload), maxPrompt), turn
 	case "steps/agentResponse":
-		return clip(oneLine(contentText(payload)), maxSummary)
+		return clip(oneLine(contentText(payload)), maxSummary), turn
 	case "steps/subagentStart":
-		return clip(oneLine(member(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary)
+		return clip(oneLine(member(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary), turn
 	case "steps/skillRegister", "steps/skillLoad", "steps/skillUnload":
-		return clip(oneLine(member(payload, "skill_id")), maxSummary)
+		return clip(oneLine(member(payload, "skill_id")), maxSummary), turn
 	case "steps/turnEnd", "steps/subagentStop":
-		return clip(member(payload, "outcome"), maxSummary)
+		return clip(member(payload, "outcome"), maxSummary), turn
 	case "steps/sessionEnd":
-		return clip(member(payload, "reason"), maxSummary)
+		return clip(member(payload, "reason"), maxSummary), turn
 	case "agbom/snapshot", "agbom/changed":
-		return components(payload)
+		return components(payload), turn
 	}
-	if s.method.mcp == toolsCall {
-		params := wireOf(payload, "params")
-		return clip(oneLine(describe(mcpTool(member(params, "name")), wireOf(params, "arguments"))), maxSummary)
+	if m, _, _ := lookup(method); m.mcp == toolsCall {
+		inner := wireOf(payload, "params")
+		return clip(oneLine(describe(mcpTool(member(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
 	}
-	return ""
+	return "", turn
 }
 
 // contentText is the text of a message's parts.
