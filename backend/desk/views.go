@@ -453,6 +453,8 @@ func onExpire(it inbox.Item) (says string, label []render.Span) {
 		return "", nil
 	}
 	switch q := it.Content.Request; {
+	case it.Content.Held:
+		return "the hub says no for you", nil
 	case it.Kind == inbox.Task:
 		return "it expires undone", nil
 	case it.Kind == inbox.Notice:
