@@ -22,8 +22,8 @@ const acsMark = "# acs-adapter-wired"
 // claudeHook is how one event of Claude Code is wired.
 type claudeHook struct {
 	event   string
-	seconds int  // after which Claude Code gives up on the hook
-	gate    bool // nothing happens without an answer
+	seconds int    // after which Claude Code gives up on the hook
+	gate    bool   // nothing happens without an answer
 	own     string // when it does where the hook sets no timeout, of a gate
 }
 

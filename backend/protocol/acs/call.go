@@ -22,6 +22,8 @@ const (
 	recent = 40
 	// shown is how many of them it shows.
 	shown = 12
+	// aroundEdit is more than what an answer has besides other arguments, the comment, and what the agent chose itself.
+	aroundEdit = 4 << 10
 )
 
 // call is what a gated step asks leave for, as rules see it.
@@ -45,7 +47,9 @@ func (s *step) call() inbox.Call {
 		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
 			c.About = about
 		}
-		c.Editable = present(p.edits(c.Tool), c.Arguments)
+		if c.Editable = present(p.edits(c.Tool), c.Arguments); p.takes > 0 && len(c.Editable) > 0 {
+			c.MaxEdit = p.takes - aroundEdit - len(s.id) - len(s.keyID)
+		}
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
