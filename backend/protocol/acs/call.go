@@ -265,16 +265,47 @@ func title(s *step) string {
 	return clip(oneLine(describe(c.Tool, c.Arguments)), maxTitle)
 }
 
-// telling are the arguments that say most of a call, best first.
-var telling = []string{"command", "file_path", "path", "url", "query", "pattern", "prompt", "description"}
+// telling are the arguments that say most of a call, best first: what is looked for says more than where.
+var telling = []string{"command", "file_path", "url", "query", "pattern", "path", "prompt", "description"}
 
 func describe(tool string, arguments []byte) string {
 	for _, name := range telling {
-		if text := member(arguments, name); text != "" {
-			return tool + ": " + text
+		text := member(arguments, name)
+		switch {
+		case text == "":
+			continue
+		case name == "command" && tool == patchTool:
+			text = patched(text)
+		case name == "query" || name == "pattern":
+			if where := member(arguments, "path"); where != "" {
+				text += " in " + where
+			}
 		}
+		return tool + ": " + text
 	}
 	return tool
+}
+
+// patchTool is Codex's tool that changes files by a patch.
+const patchTool = "apply_patch"
+
+// patchHeads are how a patch begins a file, and what it does to it.
+var patchHeads = []struct{ head, does string }{{"*** Update File: ", "change "}, {"*** Add File: ", "add "}, {"*** Delete File: ", "delete "}}
+
+// patched says which files a patch changes; the patch itself, where it names none.
+func patched(patch string) string {
+	var files []string
+	for line := range strings.Lines(patch) {
+		for _, h := range patchHeads {
+			if file, ok := strings.CutPrefix(line, h.head); ok {
+				files = append(files, h.does+strings.TrimSpace(file))
+			}
+		}
+	}
+	if len(files) == 0 {
+		return patch
+	}
+	return strings.Join(files, ", ")
 }
 
 // blank says that a text shows nothing: a card about it would ask the person about nothing.
