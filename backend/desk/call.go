@@ -264,7 +264,7 @@ func (p *partWriter) paths() []callPart {
 		value, _ := wire.String(m.Value)
 		outside := p.outside(value)
 		shown, left := pathSpans(value)
-		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left})
+		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left, Risks: render.FileRisks(value)})
 	}
 	return list(append(first, p.parts...)) // a call without arguments has none
 }
@@ -340,7 +340,7 @@ func (p *partWriter) file(name, path, content string) {
 	text, left := p.cut(content)
 	shown, cut := pathSpans(path)
 	left += cut
-	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shown, Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path)})
+	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shown, Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path), Risks: render.FileRisks(path)})
 }
 
 // rest says that there are more arguments than are shown.

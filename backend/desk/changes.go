@@ -22,7 +22,7 @@ type pending struct {
 func (p *partWriter) diff(name, path, does string, c comparison) {
 	shown, _ := pathSpans(path) // marked where it is cut: what is left out here is lines
 	p.diffs = append(p.diffs, pending{len(p.parts), c})
-	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shown, Outside: p.mark(path), Does: does, Added: c.added, Removed: c.gone})
+	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shown, Outside: p.mark(path), Risks: render.FileRisks(path), Does: does, Added: c.added, Removed: c.gone})
 }
 
 // finishDiffs gives every diff its share of the lines.

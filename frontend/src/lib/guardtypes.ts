@@ -6,10 +6,10 @@ import type { Text } from './types';
  *  `outside`: the path leads out of the folder in which the agent works. */
 export type CallPart =
   | { kind: 'command'; name: string; text: Text; risks: string[]; left_out?: number }
-  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; added?: number; removed?: number; does?: string; left_out?: number; outside?: boolean }
-  | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number; outside?: boolean }
+  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; added?: number; removed?: number; does?: string; risks?: string[]; left_out?: number; outside?: boolean }
+  | { kind: 'file'; name: string; path: Text; text: Text; risks?: string[]; left_out?: number; outside?: boolean }
   | { kind: 'url'; name: string; host: Text; url: Text; risks: string[] }
-  | { kind: 'path'; name: string; path: Text; outside: boolean }
+  | { kind: 'path'; name: string; path: Text; risks?: string[]; outside: boolean }
   | { kind: 'text'; name: string; text: Text; left_out?: number }
   | { kind: 'data'; name: string; data: unknown; left_out?: number };
 
