@@ -260,7 +260,7 @@ test('a call is allowed only after what will run was in sight', { ...guarded, vi
   await page.row(c.id).waitFor();
   await page.open(c.id);
   await p.locator('[data-reading]').evaluate((el) => { el.style.maxHeight = '30px'; el.style.minHeight = '30px'; }); // as good as no room
-  await page.says('[data-reading]', /\d more below/);
+  await page.says('[data-item-pane]', /\d more below/);
   await page.keys('1');
   await page.says('.toast', /Read what will run first, then press again/);
   await p.locator('[data-choice]').first().click();
@@ -291,6 +291,16 @@ for (const [width, height] of [[900, 600], [720, 450], [450, 300]]) {
     assert.deepEqual(seen, { risks: true, command: true });
   });
 }
+
+test('what says that there is more below covers nothing', { ...guarded, viewport: { width: 760, height: 560 } }, async ({ page, p, given: g }) => {
+  await g.prompt('Tidy up. '.repeat(40));
+  const c = await g.call('Bash', { command: `rm -rf ${'a-long-name/'.repeat(200)}build`, description: 'Build it' });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.says('[data-item-pane]', /\d more below/);
+  const [reading, more] = await Promise.all(['[data-reading]', '[data-item-pane] .edge.more button'].map((s) => p.locator(s).first().boundingBox()));
+  assert.ok(more.y >= reading.y + reading.height, `what is below lies over what is read: ${JSON.stringify({ reading, more })}`);
+});
 
 test('where no rule can be made it says why, and a guarded agent is no one to write to', guarded, async ({ page, p, given: g }) => {
   const c = await g.call('Http', Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`header${i}`, `value ${i}`])));
