@@ -201,6 +201,27 @@ func TestACSCodexSession(t *testing.T) {
 	}
 }
 
+// Codex takes an answer of more than a million bytes for a no: nobody is told that it was allowed with such changes.
+func TestACSNoEditThatCodexCannotRead(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("codex")
+	answer := a.hold(a.signed(a.request("steps/toolCallRequest", bash("ls"))))
+	id := h.cards(1)[0]
+	edit := func(n int, comment string) reply {
+		return h.operator().answer(id, msg{"resolution": "answered", "value": "allow_edited", "comment": comment, "edited": msg{"arguments": msg{"command": strings.Repeat("x", n)}}})
+	}
+	for _, comment := range []string{"", strings.Repeat("\x01", 16_000)} {
+		if got := edit(1_000_000-len(comment)*6, comment).want(422); !strings.Contains(string(got.body), "too large for codex") || !strings.Contains(string(got.body), "/edited/arguments") {
+			t.Errorf("refused with %s", got.body)
+		}
+	}
+	h.cards(1)
+	edit(990_000, "").want(200)
+	if got := within(t, answer); got.Result.Decision != "modify" || len(got.raw) > 1_000_000 {
+		t.Errorf("%s, %d bytes", got.Result.Decision, len(got.raw))
+	}
+}
+
 // Cursor waits for 50 s, takes yes and no, and is never offered other arguments, nor handed back to its own prompt.
 func TestACSCursorSession(t *testing.T) {
 	h := openHouse(t)

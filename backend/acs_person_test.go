@@ -122,6 +122,9 @@ func TestACSCard(t *testing.T) {
 			len(call.Steps) != 1, call.Steps[0].What != "agentResponse", call.Steps[0].Text != "I will", call.BypassesPrompt != map[string]string{"claude-code": "Claude Code", "cursor": "Cursor"}[p.platform]:
 			t.Errorf("%s: call %+v", p.platform, call)
 		}
+		if says := h.operator().call("GET", "/api/items/"+it.ID, nil).want(200).get("on_expire"); says != "the hub says no for you" {
+			t.Errorf("%s: at the end of its time %s", p.platform, says)
+		}
 		var original msg
 		if err := json.Unmarshal(it.Original, &original); err != nil || original["id"] != m["id"] {
 			t.Errorf("the original is not kept: %v", err)

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -99,6 +100,25 @@ func TestACSHelloIsARequest(t *testing.T) {
 	a.post(refused).failedWith(t, -32005, true)
 	a.keyID, a.session = "", newUUID()
 	a.hello().failedWith(t, -32004, false)
+}
+
+// A handshake that is refused makes nobody an agent, however many come at once.
+func TestACSRefusedHelloEnrolsNobody(t *testing.T) {
+	h := openHouse(t)
+	a := h.guarded()
+	a.hello().allowedTo(t)
+	others := make([]<-chan acsAnswer, 10)
+	for i := range others {
+		other := *a
+		other.id = fmt.Sprint("claude-code:ghost-", i)
+		others[i] = other.hold(other.signed(other.request("handshake/hello", other.offer())))
+	}
+	for _, answer := range others {
+		within(t, answer).failedWith(t, -32000, true)
+	}
+	if n := h.rows(`SELECT count(*) FROM agents WHERE protocol = 'acs'`); n != 1 {
+		t.Errorf("%d agents, of one whose handshake was accepted", n)
+	}
 }
 
 // spoiling is a store whose steps have a hash that is none.

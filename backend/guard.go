@@ -10,6 +10,7 @@ import (
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/protocol/acs"
 	"deskbell/backend/secrets"
 	"deskbell/backend/signing"
 )
@@ -29,7 +30,7 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 	if h.acsSecret, err = secrets.SharedKey(filepath.Join(h.cfg.Data, ACSKeyFile)); err != nil {
 		return err
 	}
-	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, OnSeal: h.sessionSealed, Key: h.sessionKey, Log: h.log})
+	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, OnSeal: h.sessionSealed, Key: h.sessionKey, Retell: acs.Retell, Log: h.log})
 	return nil
 }
 

@@ -283,6 +283,33 @@ func TestABrokenChainIsToldToTheDoctor(t *testing.T) {
 	}
 }
 
+// The line that the Guardian's timeline has for a step is that of what was received, whatever stands beside it.
+func TestAChangedLineOfAStepIsNotShown(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	h.rule(gate.Match{Tool: "Bash"}, gate.Deny)
+	a.step("steps/toolCallRequest", bash("rm x")).deniedFor(t, "rule_denied")
+	h.stop()
+	db := must(sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile)))
+	_, err := db.Exec(`UPDATE steps SET summary = 'Bash: ls', turn = 'other'`)
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	var view struct {
+		Steps []struct {
+			What, Turn string
+			Text       []struct{ T string }
+		}
+	}
+	h.operator().call("GET", "/api/guardian/acs/"+a.session, nil).want(200).into(&view)
+	for _, s := range view.Steps {
+		if s.Turn != "" || s.What == "call" && (len(s.Text) != 1 || s.Text[0].T != "Bash: rm x") {
+			t.Errorf("told: %+v", s)
+		}
+	}
+}
+
 // What the hub keeps of who decided what is held against what it signed.
 func TestAChangedDecisionIsFound(t *testing.T) {
 	h := openHouse(t)

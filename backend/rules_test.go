@@ -52,6 +52,29 @@ func TestAnAnswerWithARule(t *testing.T) {
 	op.call("POST", "/api/items/"+bot.submit(bot.ask())+"/resolve", msg{"resolution": "answered", "value": "yes", "rule": rule}).want(422)
 }
 
+// A rule that does not say what it matches is none, rather than one that matches everything.
+func TestARuleSaysWhatItMatches(t *testing.T) {
+	h := withCalls(t)
+	op := h.operator()
+	it := h.ask(listing("ls"))
+	standing := op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"tool": "Bash2"}}).want(201).get("id")
+	for _, rule := range []msg{{"verdict": "allow"}, {"verdict": "allow", "match": nil}} {
+		for _, way := range [][2]string{{"POST", "/api/rules"}, {"POST", "/api/rules/try"}, {"PUT", "/api/rules/" + standing}} {
+			if got := op.call(way[0], way[1], rule).want(422); !strings.Contains(string(got.body), `"/match"`) {
+				t.Errorf("%s: %s", way, got.body)
+			}
+		}
+		got := op.call("POST", "/api/items/"+it.ID+"/resolve", msg{"resolution": "answered", "value": "allow", "rule": rule}).want(422)
+		if !strings.Contains(string(got.body), `"/rule/match"`) {
+			t.Errorf("%s", got.body)
+		}
+	}
+	if n := len(must(h.hub.gate.Store.Rules(t.Context(), false))); n != 1 {
+		t.Errorf("%d rules", n)
+	}
+	op.call("POST", "/api/rules", msg{"verdict": "ask", "match": msg{}}).want(201) // said in so many words
+}
+
 // With time to take an answer back, its rule waits as the answer does: taken back, both are gone; kept, both hold.
 func TestARuleWaitsForItsAnswer(t *testing.T) {
 	c := &clock{at: noon}
@@ -103,7 +126,7 @@ func TestRulesAndSessionsAreTold(t *testing.T) {
 			}
 		}
 	}
-	told(`"rules"`, func() { h.operator().call("POST", "/api/rules", msg{"verdict": "ask"}).want(201) })
+	told(`"rules"`, func() { h.operator().call("POST", "/api/rules", msg{"verdict": "ask", "match": msg{}}).want(201) })
 	told(`"guardian"`, func() { h.guard("s", 1) })
 	told(`"guardian"`, func() { h.hub.guardian.Alert(guardian.Alert{At: h.now()}) })
 }

@@ -132,6 +132,8 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 			dead = append(dead, fmt.Sprintf("%s (only for %q)", want.event, matcher))
 		case want.gate && (!strings.Contains(hook.Command, "ACS_DEFAULT_DENY=1") || hook.OnFailure != "block"):
 			open = append(open, want.event)
+		case want.gate && hook.Timeout == 0:
+			open = append(open, fmt.Sprintf("%s (sets no timeout; Claude Code's own is %s)", want.event, want.own))
 		case want.gate && hook.Timeout < want.seconds:
 			open = append(open, fmt.Sprintf("%s (gives up after %d s)", want.event, hook.Timeout))
 		}

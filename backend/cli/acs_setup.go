@@ -22,16 +22,17 @@ const acsMark = "# acs-adapter-wired"
 // claudeHook is how one event of Claude Code is wired.
 type claudeHook struct {
 	event   string
-	seconds int  // after which Claude Code gives up on the hook
-	gate    bool // nothing happens without an answer
+	seconds int    // after which Claude Code gives up on the hook
+	gate    bool   // nothing happens without an answer
+	own     string // when it does where the hook sets no timeout, of a gate
 }
 
 // claudeHooks are the events that the adapter knows. A tool may wait for the person as long as Claude Code lets a hook
 // run; the adapter gives up a minute before, and the hub has said no before that.
 var claudeHooks = []claudeHook{
 	{event: "SessionStart", seconds: 30},
-	{event: "UserPromptSubmit", seconds: 30, gate: true},
-	{event: "PreToolUse", seconds: 600, gate: true},
+	{event: "UserPromptSubmit", seconds: 30, gate: true, own: "30 s"},
+	{event: "PreToolUse", seconds: 600, gate: true, own: "600 s, and 60 s in older versions"},
 	{event: "PostToolUse", seconds: 60},
 	{event: "Notification", seconds: 30},
 	{event: "Stop", seconds: 30},

@@ -82,6 +82,31 @@ func TestDoctorLooksWhetherHooksGuard(t *testing.T) {
 	}
 }
 
+// A hook without a time-out is told from one with a short one: what holds then is the program's own.
+func TestDoctorTellsOfTimeouts(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	hooks, err := mergeHooks(nil, wiring{url: "http://127.0.0.1:1/acs", key: "/k", audit: "/a", adapter: "/a"}.hooks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for change, want := range map[string]string{
+		`"timeout": 600,`: "",
+		"":                "PreToolUse (sets no timeout; Claude Code's own is 600 s, and 60 s in older versions)",
+		`"timeout": 0,`:   "PreToolUse (sets no timeout; Claude Code's own is 600 s, and 60 s in older versions)",
+		`"timeout": 20,`:  "PreToolUse (gives up after 20 s)",
+	} {
+		file := filepath.Join(t.TempDir(), "settings.json")
+		if err := os.WriteFile(file, []byte(strings.Replace(string(hooks), `"timeout": 600,`, change, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d := testDoctor()
+		d.acsSettings(acsFlags{settings: file}, nil)
+		if warned := d.looked(levelWarn); (warned == "") != (want == "") || !strings.Contains(warned, want) {
+			t.Errorf("%q: %q, want %q", change, warned, want)
+		}
+	}
+}
+
 // Both gates are fired, and a prompt that went past the hub is no gate.
 func TestDoctorFiresBothGates(t *testing.T) {
 	const denies = `echo '{"hookSpecificOutput":{"permissionDecision":"deny"}}'`

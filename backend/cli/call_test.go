@@ -47,13 +47,16 @@ func against(t *testing.T, answers map[string]string, args ...string) (code int,
 	return code, o.String() + e.String(), sent
 }
 
-const shownCall = `{"id":"msg_1","type":"ask","status":"open","protocol":"acs","title":"Bash","agent":{"id":"acs/claude-code/x"},"priority":"normal",
+const shownCall = `{"id":"msg_1","type":"ask","status":"open","protocol":"acs","expires_at":"2030-01-01T00:00:00Z","title":"Bash","agent":{"id":"acs/claude-code/x"},"priority":"normal",
 	"request":{"mode":"select","options":[{"value":"allow","label":"Allow"},{"value":"deny","label":"Deny"},{"value":"allow_edited","label":"Allow with changes"}]},
 	"call":{"tool":"Bash","arguments":{"command":"ls\nrm \u202ea","timeout":5},"platform":"claude-code","folder":"/w","session":"s1","editable":["command"]}}`
 
 func TestShowTellsWhatACallAsksLeaveFor(t *testing.T) {
-	code, out, _ := against(t, map[string]string{"GET /v1/messages/msg_1": shownCall, "GET /api/items/msg_1": `{"answerable":{"ok":true}}`}, "show", "msg_1")
-	for _, want := range []string{"Asks leave for Bash", "platform:  claude-code", "folder:    /w", "command:\n  ls\n  rm [right-to-left override]a", "timeout: 5", "allow_edited"} {
+	code, out, _ := against(t, map[string]string{"GET /v1/messages/msg_1": shownCall, "GET /api/items/msg_1": `{"answerable":{"ok":true},"on_expire":"the hub says no for you",
+		"call":{"prompt":[{"t":"Tidy\nup"}],"steps":[{"at":0,"what":"toolCallRequest","text":[{"t":"Denied: Bash: "},{"t":"escape","m":"U+001B"}]}],"warning":"Allowing this also answers x’s own question.",
+			"parts":[{"kind":"command","name":"command","risks":["removes files"]},{"kind":"file","name":"content","path":[{"t":"/etc/x"}],"outside":true,"risks":["y"]}]}}`}, "show", "msg_1")
+	for _, want := range []string{"(the hub says no for you)", "\nLook twice\n  command: removes files\n  /etc/x: y\n  /etc/x: outside the folder in which the agent works\n  Allowing this also answers x’s own question.\n",
+		"\nWhat it was told\n  Tidy\n  up\n", "\nWhat it did since\n", "toolCallRequest  Denied: Bash: [escape]\n", "Asks leave for Bash", "platform:  claude-code", "folder:    /w", "command:\n  ls\n  rm [right-to-left override]a", "timeout: 5", "allow_edited"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}

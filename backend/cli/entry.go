@@ -193,7 +193,7 @@ func (r *reader) printEntry(e client.Entry) error {
 			return err
 		}
 		pairs(r.text(), "  priority", m.Priority, "  tags", line(strings.Join(m.Tags, " ")), "  expires", stamp(parseTime(m.ExpiresAt)))
-		r.showContent(m)
+		r.showContent(m, detail{})
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"deskbell/backend/client"
-	"deskbell/backend/wire"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -79,6 +78,7 @@ type detail struct {
 		Note   []textSpan `json:"note"`
 	} `json:"history"`
 	Push *pushDetail `json:"push"`
+	Call *callDetail `json:"call"`
 }
 
 // pushDetail is the push of an item's answer.
@@ -153,7 +153,7 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 	pairs(w, "id", m.ID, "type", m.Type, "status", m.Status, "agent", line(m.Agent.ID), "run", line(m.Agent.RunID), "project", line(m.Agent.Project),
 		"protocol", line(m.Protocol), "priority", m.Priority, "tags", line(strings.Join(m.Tags, " ")), "sensitive", sensitive,
 		"received", stamp(parseTime(m.ReceivedAt)), "expires", expires(m, d))
-	a.showContent(m)
+	a.showContent(m, d)
 	if r := m.Response.Detail; r.Actor != "" {
 		a.tell("\nOutcome: %s by %s, %s", m.Status, r.Actor, stamp(parseTime(r.ResolvedAt)))
 		if r.Value != nil {
@@ -187,7 +187,7 @@ func (a *app) section(title, text string) {
 }
 
 // showContent writes what a message says and asks for.
-func (a *app) showContent(m message) {
+func (a *app) showContent(m message, d detail) {
 	a.section("Body", m.Body)
 	for _, p := range m.Context {
 		name, _ := p.Metadata["name"].(string)
@@ -202,7 +202,7 @@ func (a *app) showContent(m message) {
 		}
 	}
 	if m.Call != nil {
-		a.showCall(m.Call)
+		a.showCall(m.Call, d.Call)
 	}
 	if q := m.Request; q != nil {
 		a.showRequest(a.text(), q)
@@ -217,33 +217,6 @@ func (a *app) showContent(m message) {
 			a.tell("  %d. %s %s", i+1, box(c.Done), c.Text)
 		}
 		a.section("How one sees that it is done", act.Verification)
-	}
-}
-
-// showCall writes what an agent asks leave for.
-func (a *app) showCall(c *call) {
-	a.tell("\nAsks leave for %s", c.Tool)
-	pairs(a.text(), "  provider", line(c.Provider), "  version", line(c.Version), "  platform", line(c.Platform), "  folder", line(c.Folder), "  session", line(c.Session), "  permission", line(c.Permission),
-		"  editable", line(strings.Join(c.Editable, " ")))
-	a.tell("\nArguments")
-	a.showArguments(c.Arguments)
-	if len(c.Extra) > 0 {
-		a.tell("\nBesides its arguments it says")
-		a.showArguments(c.Extra)
-	}
-}
-
-// showArguments writes each argument by its name: texts as they are, anything else as JSON.
-func (a *app) showArguments(raw json.RawMessage) {
-	arguments, _ := wire.Members(raw) // the hub has checked them; none where there are none
-	for _, m := range arguments {
-		text := bare(m.Value)
-		if !strings.Contains(text, "\n") {
-			a.tell("  %s: %s", m.Name, text)
-			continue
-		}
-		a.tell("  %s:", m.Name)
-		a.tell("%s", block(text))
 	}
 }
 

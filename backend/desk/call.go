@@ -95,6 +95,9 @@ type callPart struct {
 	URL     []render.Span   `json:"url,omitzero"`
 	Outside *bool           `json:"outside,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
+	Added   int             `json:"added,omitempty"` // lines of a diff, also those that are not shown
+	Removed int             `json:"removed,omitempty"`
+	Does    string          `json:"does,omitempty"`     // what becomes of the file of a diff besides
 	LeftOut int             `json:"left_out,omitempty"` // bytes of text, or lines of a diff, that are not shown
 }
 
@@ -197,7 +200,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case p.used[m.Name]:
 		case hasPath && hasOld && hasNew && (m.Name == oldName || m.Name == newName):
 			p.used[oldName], p.used[newName], p.used[pathName] = true, true, true
-			p.diff(newName, file, old, new)
+			p.diff(newName, file, "", compare(old, new))
 		case hasPath && isText && slices.Contains(wholeNames, m.Name):
 			p.used[pathName] = true
 			p.file(m.Name, file, value)
@@ -216,6 +219,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		}
 	}
 	p.extra(c)
+	p.finishDiffs()
 	return p.paths()
 }
 
@@ -245,8 +249,7 @@ type partWriter struct {
 	outside func(path string) bool
 	used    map[string]bool // arguments that another part shows
 	text    int             // bytes of text that are shown so far
-	lines   int             // lines of diffs so far
-	folded  int             // lines folded away in them
+	diffs   []pending       // those of the parts that wait for their lines
 	later   []wire.Member   // paths, unless a change shows them
 	parts   []callPart
 }
@@ -261,7 +264,7 @@ func (p *partWriter) paths() []callPart {
 		value, _ := wire.String(m.Value)
 		outside := p.outside(value)
 		shown, left := pathSpans(value)
-		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left})
+		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left, Risks: render.FileRisks(value)})
 	}
 	return list(append(first, p.parts...)) // a call without arguments has none
 }
@@ -337,7 +340,7 @@ func (p *partWriter) file(name, path, content string) {
 	text, left := p.cut(content)
 	shown, cut := pathSpans(path)
 	left += cut
-	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shown, Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path)})
+	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shown, Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path), Risks: render.FileRisks(path)})
 }
 
 // rest says that there are more arguments than are shown.
@@ -398,18 +401,33 @@ func viewChanged(c *inbox.Call, o *inbox.Outcome) []changedView {
 		v := changedView{Name: shortSpans(m.Name), From: []render.Span{}, To: argumentSpans(m.Value)}
 		if asked, ok := wire.Get(c.Arguments, m.Name); ok {
 			v.From = argumentSpans(asked)
+			v.Diff = longChange(m.Name, argumentText(asked), argumentText(m.Value))
 		}
 		views = append(views, v)
 	}
 	return views
 }
 
-// argumentSpans shows a value as text: a string as it is, anything else as JSON.
-func argumentSpans(raw []byte) []render.Span {
-	text, ok := wire.String(raw)
-	if !ok {
-		text = string(raw)
+// longChange is the diff of two texts of which the page does not have all: by what it has they may be alike.
+func longChange(name, asked, allowed string) *callPart {
+	if max(len(asked), len(allowed)) <= maxPartText {
+		return nil
 	}
-	text, _ = render.Cut(text, maxPartText)
+	p := partWriter{outside: func(string) bool { return false }}
+	p.diff(name, "", "", compare(asked, allowed))
+	p.finishDiffs()
+	return &p.parts[0]
+}
+
+// argumentText is a value as text: a string as it is, anything else as JSON.
+func argumentText(raw []byte) string {
+	if text, ok := wire.String(raw); ok {
+		return text
+	}
+	return string(raw)
+}
+
+func argumentSpans(raw []byte) []render.Span {
+	text, _ := render.Cut(argumentText(raw), maxPartText)
 	return list(render.VisibleLines(text))
 }

@@ -66,7 +66,7 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"an edit of line ends", "Edit", `{"file_path":"a","old_string":"x\r\ny\r\n","new_string":"x\ny\n"}`, "diff new_string a [-x␍ 1/0] [-y␍ 2/0] [+x 0/1] [+y 0/2]"},
 		{"an edit of one line end", "Edit", `{"file_path":"a","old_string":"x\r\ny","new_string":"x\r\ny\r"}`, "diff new_string a [ x␍ 1/1] [-y 2/0] [+y␍ 0/2]"},
 		{"an edit among carriage returns", "Edit", `{"file_path":"a","old_string":"x\r\n","new_string":"y\r\n"}`, "diff new_string a [-x 1/0] [+y 0/1]"},
-		{"an edit of the end", "Edit", `{"file_path":"a","old_string":"x\n","new_string":"x"}`, "diff new_string a [… 0/0] [-⏎ 1/0] [+⊣ 0/1]"},
+		{"an edit of the end", "Edit", `{"file_path":"a","old_string":"x\n","new_string":"x"}`, "diff new_string a [ x 1/1] [-⏎ 1/0] [+⊣ 0/1]"},
 		{"an edit that adds the end", "Edit", `{"file_path":"a","old_string":"x","new_string":"y\n"}`, "diff new_string a [-x 1/0] [+y 0/1] [-⊣ 1/0] [+⏎ 0/1]"},
 		{"an edit outside", "Edit", `{"file_path":"/etc/hosts","old_string":"","new_string":"x"}`, "diff new_string /etc/hosts [+x 0/1] outside"},
 		{"pi's edit", "edit", `{"path":"a","oldText":"x","newText":"y"}`, "diff newText a [-x 1/0] [+y 0/1]"},
@@ -99,7 +99,9 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"an address that nobody can read", "WebFetch", `{"url":"https://good.com\\@evil.com"}`, `url url https://good.com\@evil.com !it cannot be told where this leads`},
 		{"numbers for a host", "WebFetch", `{"url":"http://2130706433/","link":"http://0x7f.1:80/"}`, "url url 2130706433 http://2130706433/ !leads to 127.0.0.1, written as a number\nurl link 0x7f.1:80 http://0x7f.1:80/ !leads to 127.0.0.1, written as a number"},
 		{"a text with an address in it", "X", `{"text":"https://a.example says so"}`, "text text https://a.example says so"},
-		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id outside\ndata limit 5"},
+		{"Claude Code's Read", "Read", `{"file_path":"/home/me/.ssh/id","limit":5}`, "path file_path /home/me/.ssh/id !has to do with SSH keys outside\ndata limit 5"},
+		{"a write of secrets", "Write", `{"file_path":"/w/.env","content":"K=1"}`, "file content /w/.env K=1 !has to do with a file of secrets (.env)"},
+		{"an edit of a hook", "Edit", `{"file_path":"/w/.git/hooks/pre-commit","old_string":"","new_string":"x"}`, "diff new_string /w/.git/hooks/pre-commit [+x 0/1] !has to do with what runs later by itself"},
 		{"a relative path out", "Read", `{"file_path":"../x"}`, "path file_path ../x outside"},
 		{"an unknown tool", "mcp__db__query", `{"sql":"select 1","deep":{"a":[1]}}`, `text sql select 1` + "\n" + `data deep {"a":[1]}`},
 		{"nothing", "X", `{}`, ""},
@@ -137,7 +139,8 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 	}
 	new = slices.Clone(old)
 	new[9], new[29] = "x", "y"
-	lines, left := diffLines(strings.Join(old, "\n"), strings.Join(new, "\n"), 100, 10)
+	c := compare(strings.Join(old, "\n"), strings.Join(new, "\n"))
+	lines, left := c.show(100, 10)
 	var ops string
 	for _, l := range lines {
 		ops += l.Op
@@ -149,7 +152,8 @@ func TestADiffShowsWhatChangesAndALittleAround(t *testing.T) {
 		t.Errorf("%q, %d left out, %+v", ops, left, lines)
 	}
 	for _, c := range [][2]string{{"", ""}, {"a", "a"}, {"", "a\nb"}, {"a\nb", ""}, {"a", "a\n"}, {"a\r\nb", "a\nb"}} {
-		lines, _ := diffLines(c[0], c[1], 100, 100)
+		d := compare(c[0], c[1])
+		lines, _ := d.show(100, 100)
 		var from, to int
 		for _, l := range lines {
 			from, to = max(from, l.Old), max(to, l.New)

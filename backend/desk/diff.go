@@ -1,29 +1,25 @@
 package desk
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff/lcs"
 
 	"deskbell/backend/render"
-	"deskbell/backend/wire"
 )
 
 // The bounds of diffs on the page.
 const (
-	maxDiffLines   = 1000     // lines shown, of all diffs of a call together
-	maxDiffed      = 64 << 10 // bytes of each side that are compared
-	maxDiffLine    = 2000     // bytes of one line shown
-	contextLines   = 3
-	maxFolded      = 300 // lines that stay and are folded away, of all diffs of a call together
-	maxEditsInCall = 32
+	maxDiffLines = 1000 // lines shown, of all diffs of a call together
+	maxDiffLine  = 2000 // bytes of one line shown
+	contextLines = 3
+	maxFolded    = 300 // lines that stay and are folded away, of all diffs of a call together
 )
 
 // diffLine is one line of a diff: " " stays, "+" is new, "-" goes. Old and New are its numbers in what was given.
-// "…" stands for Same lines that stay, far from any change; Folded are they, or none where they are too many to send.
+// "…" stands for Same lines. Where Hides is empty they stay, far from any change, and Folded are they, or none where they
+// are too many to send; else they are more lines of that kind, for which there is no room.
 type diffLine struct {
 	Op   string        `json:"op"`
 	Text []render.Span `json:"text"`
@@ -32,67 +28,190 @@ type diffLine struct {
 
 	Same   int        `json:"same,omitempty"`
 	Folded []diffLine `json:"folded,omitempty"`
+	Hides  string     `json:"hides,omitempty"`
 }
 
-// diff shows the change of a text as lines.
-func (p *partWriter) diff(name, path, old, new string) {
-	lines, left := diffLines(old, new, maxDiffLines-p.lines, maxFolded-p.folded)
-	p.addDiff(name, path, lines, left)
+// run is lines of a diff, one after the other, that fare alike. old and new are the numbers of the first of them.
+type run struct {
+	op       string
+	lines    []string
+	old, new int
+	mark     []render.Span // shown in place of the one line
 }
 
-func (p *partWriter) addDiff(name, path string, lines []diffLine, left int) {
-	p.lines += len(lines)
-	for _, l := range lines {
-		p.folded += len(l.Folded)
-	}
-	shown, _ := pathSpans(path) // marked where it is cut: what is left out here is lines
-	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shown, Lines: list(lines), LeftOut: left, Outside: p.mark(path)})
+// comparison is a diff, whole: how much of it there is room for is known when all of a call is.
+type comparison struct {
+	runs  []run
+	told  bool // what stays is told too: a patch says what it likes there
+	ends  bool // its lines end differently
+	added int
+	gone  int
 }
 
-// edits shows a list of changes of one file; false: it is none.
-func (p *partWriter) edits(m wire.Member, path string) bool {
-	elements, err := wire.Elements(m.Value)
-	if err != nil || len(elements) == 0 {
-		return false
+func (c *comparison) add(r run) {
+	c.count(r.op, len(r.lines))
+	if len(r.lines) > 0 {
+		c.runs = append(c.runs, r)
 	}
-	type change struct {
-		old, new string
-		more     []wire.Member // what else it says: replace_all
+}
+
+func (c *comparison) count(op string, n int) {
+	switch op {
+	case "+":
+		c.added += n
+	case "-":
+		c.gone += n
 	}
-	var changes []change
-	for _, e := range elements {
-		members, err := wire.Members(e)
-		if err != nil {
-			return false
+}
+
+// compare compares two texts line by line.
+func compare(oldText, newText string) comparison {
+	old, new := splitLines(oldText), splitLines(newText)
+	c := comparison{ends: differentEnds(old, new)}
+	at, to := 0, 0
+	for _, d := range lcs.DiffLines(old, new) {
+		c.add(run{op: " ", lines: old[at:d.Start], old: at + 1, new: to + 1})
+		c.add(run{op: "-", lines: old[d.Start:d.End], old: d.Start + 1})
+		c.add(run{op: "+", lines: new[d.ReplStart:d.ReplEnd], new: d.ReplStart + 1})
+		at, to = d.End, d.ReplEnd
+	}
+	c.add(run{op: " ", lines: old[at:], old: at + 1, new: to + 1})
+	// A text that is all there is of a side has no line to end.
+	if before, after := strings.HasSuffix(oldText, "\n"), strings.HasSuffix(newText, "\n"); before != after && len(old) > 0 && len(new) > 0 {
+		c.add(run{op: "-", lines: []string{""}, old: len(old), mark: lastEnd(before)})
+		c.add(run{op: "+", lines: []string{""}, new: len(new), mark: lastEnd(after)})
+	}
+	return c
+}
+
+// matters says whether the lines of a run are what the diff is about.
+func (c *comparison) matters(r run) bool { return c.told || r.op != " " }
+
+// around is how many lines of a run that stays are shown at its beginning and at its end; the rest is folded away.
+func (c *comparison) around(i int) (head, tail int) {
+	n := len(c.runs[i].lines)
+	if i > 0 {
+		head = contextLines
+	}
+	if i < len(c.runs)-1 {
+		tail = contextLines
+	}
+	if n <= head+tail {
+		return n, 0
+	}
+	return head, tail
+}
+
+// rows is how many rows the diff has when nothing has to be left out.
+func (c *comparison) rows() (n int) {
+	for i, r := range c.runs {
+		if c.matters(r) {
+			n += len(r.lines)
+			continue
 		}
-		text := func(names []string) (string, bool) {
-			i := slices.IndexFunc(members, func(m wire.Member) bool { return slices.Contains(names, m.Name) })
-			if i < 0 {
-				return "", false
+		head, tail := c.around(i)
+		n += head + tail
+		if len(r.lines) > head+tail {
+			n++
+		}
+	}
+	return n
+}
+
+// shares divides a room among those who want some of it: nobody gets less than an equal part for the sake of one who
+// wants more.
+func shares(room int, wants []int) []int {
+	order := make([]int, len(wants))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return wants[a] - wants[b] })
+	got := make([]int, len(wants))
+	for i, at := range order {
+		got[at] = min(wants[at], room/(len(order)-i))
+		room -= got[at]
+	}
+	return got
+}
+
+// divide says how many lines of each run are shown in so many rows, and how many are left for what stays around them.
+// What goes and what comes have their shares: a long removal must not hide what takes its place.
+func (c *comparison) divide(limit int) (got []int, around int) {
+	rows := c.rows()
+	all := rows <= limit
+	wants := make([]int, len(c.runs))
+	asking := 0
+	for i, r := range c.runs {
+		if c.matters(r) && (all || asking < limit/3) {
+			wants[i], asking = len(r.lines), asking+1
+		}
+	}
+	if all {
+		return wants, rows
+	}
+	around = max(0, limit-2*asking-1) // for each of them a row that says what is not shown, and one for what stays before it
+	got = shares(around, wants)
+	for _, n := range got {
+		around -= n
+	}
+	return got, around
+}
+
+// show is the diff in at most limit rows, at most fold lines folded away in them. left is how many lines are not shown
+// that matter.
+func (c *comparison) show(limit, fold int) (lines []diffLine, left int) {
+	got, around := c.divide(limit)
+	last := len(c.runs) - 1
+	for last > 0 && c.matters(c.runs[last]) && got[last] == 0 {
+		last--
+	}
+	lines = []diffLine{}
+	for i, r := range c.runs {
+		switch n := len(r.lines); {
+		case c.matters(r):
+			lines = append(lines, c.some(r, 0, got[i])...)
+			left += n - got[i]
+			if got[i] > 0 && got[i] < n {
+				lines = append(lines, diffLine{Op: "…", Text: []render.Span{}, Same: n - got[i], Hides: r.op})
 			}
-			s, ok := wire.String(members[i].Value)
-			members = slices.Delete(members, i, i+1) // what is left is shown as it is
-			return s, ok
-		}
-		old, hasOld := text(oldNames)
-		new, hasNew := text(newNames)
-		if !hasOld || !hasNew {
-			return false
-		}
-		changes = append(changes, change{old, new, members})
-	}
-	left := max(0, len(changes)-maxEditsInCall)
-	for i, c := range changes[:len(changes)-left] {
-		lines, cut := diffLines(c.old, c.new, maxDiffLines-p.lines, maxFolded-p.folded)
-		if i == maxEditsInCall-1 {
-			cut += left // further changes, none of which is shown
-		}
-		p.addDiff(m.Name, path, lines, cut)
-		if len(c.more) > 0 {
-			p.other(wire.Member{Name: fmt.Sprintf("%s/%d", m.Name, i), Value: wire.Compose(c.more)}, "", false)
+		case i > last:
+		default:
+			head, tail := c.around(i)
+			if head+tail > around {
+				head, tail = 0, 0
+			}
+			around -= head + tail
+			lines = append(lines, c.some(r, 0, head)...)
+			if far := n - head - tail; far > 0 {
+				line := diffLine{Op: "…", Text: []render.Span{}, Same: far}
+				if far <= fold {
+					fold -= far
+					line.Folded = c.some(r, head, n-tail)
+				}
+				lines = append(lines, line)
+			}
+			lines = append(lines, c.some(r, n-tail, n)...)
 		}
 	}
-	return true
+	return lines, left
+}
+
+// some are the lines of a run from one on and up to another.
+func (c *comparison) some(r run, from, to int) (lines []diffLine) {
+	for i, text := range r.lines[from:to] {
+		line := diffLine{Op: r.op, Text: list(r.mark)}
+		if r.mark == nil {
+			line.Text = lineSpans(text, c.ends)
+		}
+		if r.old > 0 {
+			line.Old = r.old + from + i
+		}
+		if r.new > 0 {
+			line.New = r.new + from + i
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // splitLines are the lines of a text, without their ends. A line break at the end ends the last line and begins none.
@@ -120,97 +239,16 @@ func differentEnds(lists ...[]string) bool {
 	return with && without
 }
 
-func showLine(op, text string, old, new int) diffLine {
+func lineSpans(text string, ends bool) []render.Span {
 	shown, left := render.Cut(text, maxDiffLine)
 	spans := render.VisibleLines(strings.TrimSuffix(shown, "\r"))
 	if left > 0 {
 		spans = append(spans, render.Span{T: "…", M: "the line is longer"})
 	}
-	return diffLine{Op: op, Text: list(spans), Old: old, New: new}
-}
-
-// diffLines compares two texts line by line, with a little of what stays around each change, at most limit lines. The rest of
-// what stays is folded away, at most fold lines. left is how many lines are not shown.
-func diffLines(oldText, newText string, limit, fold int) (lines []diffLine, left int) {
-	oldText, oldCut := render.Cut(oldText, maxDiffed)
-	newText, newCut := render.Cut(newText, maxDiffed)
-	if oldCut+newCut > 0 {
-		left = 1 + (oldCut+newCut)/80 // about so many
+	if ends && strings.HasSuffix(text, "\r") {
+		spans = append(spans, carriageReturn)
 	}
-	old, new := splitLines(oldText), splitLines(newText)
-	lines = []diffLine{}
-	ends := differentEnds(old, new)
-	show := func(op, text string, old, new int) {
-		if len(lines) >= limit {
-			left++
-			return
-		}
-		line := showLine(op, text, old, new)
-		if ends && strings.HasSuffix(text, "\r") {
-			line.Text = append(line.Text, carriageReturn)
-		}
-		lines = append(lines, line)
-	}
-	at := 0 // in old
-	same := func(from, to, shift int) {
-		for i := from; i < to; i++ {
-			show(" ", old[i], i+1, i+1+shift)
-		}
-	}
-	far := func(from, to, shift int) {
-		n := to - from
-		switch {
-		case n <= 0:
-			return
-		case len(lines) >= limit:
-			left += n
-			return
-		}
-		line := diffLine{Op: "…", Text: []render.Span{}, Same: n}
-		if n <= fold {
-			fold -= n
-			for i := from; i < to; i++ {
-				line.Folded = append(line.Folded, showLine(" ", old[i], i+1, i+1+shift))
-			}
-		}
-		lines = append(lines, line)
-	}
-	changes := lcs.DiffLines(old, new)
-	if len(changes) == 0 {
-		far(0, len(old), 0)
-	}
-	for i, c := range changes {
-		shift := c.ReplStart - c.Start
-		if i == 0 {
-			at = max(0, c.Start-contextLines)
-			far(0, at, shift)
-		} else if c.Start-at > 2*contextLines {
-			same(at, at+contextLines, shift)
-			far(at+contextLines, c.Start-contextLines, shift)
-			at = c.Start - contextLines
-		}
-		same(at, c.Start, shift)
-		for j := c.Start; j < c.End; j++ {
-			show("-", old[j], j+1, 0)
-		}
-		for j := c.ReplStart; j < c.ReplEnd; j++ {
-			show("+", new[j], 0, j+1)
-		}
-		at = c.End
-		if i == len(changes)-1 {
-			same(at, min(len(old), at+contextLines), c.ReplEnd-c.End)
-			far(at+contextLines, len(old), c.ReplEnd-c.End)
-		}
-	}
-	// A text that is all there is of a side has no line to end.
-	if before, after := strings.HasSuffix(oldText, "\n"), strings.HasSuffix(newText, "\n"); before != after && oldCut+newCut == 0 && len(old) > 0 && len(new) > 0 {
-		show("-", "", len(old), 0)
-		show("+", "", 0, len(new))
-		if n := len(lines); n >= 2 && left == 0 {
-			lines[n-2].Text, lines[n-1].Text = list(lastEnd(before)), list(lastEnd(after))
-		}
-	}
-	return lines, left
+	return list(spans)
 }
 
 // lastEnd shows how a text ends.
@@ -219,81 +257,4 @@ func lastEnd(broken bool) []render.Span {
 		return []render.Span{{T: "⏎", M: "a line break ends the text"}}
 	}
 	return []render.Span{noLineEnd}
-}
-
-// patchTool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
-const patchTool = "apply_patch"
-
-// patchBegins is how a patch in the form of apply_patch begins.
-const patchBegins = "*** Begin Patch"
-
-// heredoc is how a shell hands a patch to that program.
-var heredoc = regexp.MustCompile(`^\s*` + patchTool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
-
-// patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
-func patchIn(raw []byte) (string, bool) {
-	text, isText := wire.String(raw)
-	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
-		first, _ := wire.String(words[0])
-		if text, _ = wire.String(words[len(words)-1]); first == patchTool && strings.HasPrefix(strings.TrimSpace(text), patchBegins) {
-			return text, true
-		}
-	}
-	at := heredoc.FindStringIndex(text)
-	if at == nil || !strings.HasPrefix(text[at[1]:], patchBegins) {
-		return "", false
-	}
-	return text[at[1]:], true
-}
-
-// patch shows a patch in the form of apply_patch, file by file. Its lines have no numbers: it gives none. false: there is
-// nothing in it to show.
-func (p *partWriter) patch(name, text string) bool {
-	before := len(p.parts)
-	text, cut := render.Cut(text, 2*maxDiffed)
-	left := 0
-	if cut > 0 {
-		left = 1 + cut/80 // about so many lines
-	}
-	var path string
-	var lines []diffLine
-	begun := false
-	show := func(op, text string) {
-		begun = true
-		if p.lines+len(lines) < maxDiffLines {
-			lines = append(lines, showLine(op, text, 0, 0))
-		} else {
-			left++
-		}
-	}
-	flush := func() {
-		if begun {
-			p.addDiff(name, path, lines, left)
-			left = 0
-		}
-		lines, begun = nil, false
-	}
-	for _, line := range splitLines(text) {
-		file := ""
-		for _, head := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: "} {
-			if rest, ok := strings.CutPrefix(line, head); ok {
-				file = rest
-			}
-		}
-		switch {
-		case file != "" && len(p.parts) < maxCallParts:
-			flush()
-			path, begun = file, true
-			if !strings.HasPrefix(line, "*** Update") {
-				show(" ", line)
-			}
-		case strings.TrimSpace(line) == patchBegins, line == "*** End Patch":
-		case line != "" && strings.Contains("+- ", line[:1]):
-			show(line[:1], line[1:])
-		default: // where the change is, a move, or nothing that is known: shown as it is
-			show(" ", line)
-		}
-	}
-	flush()
-	return len(p.parts) > before
 }

@@ -156,7 +156,10 @@ func (d *Desk) ruleOfCall(ctx context.Context, id string, b ruleBody) (json.RawM
 	if it.Content.Call == nil {
 		return nil, inbox.Invalid("/rule", "belongs to an answer to a call")
 	}
-	draft := b.draft()
+	draft, err := b.draft()
+	if err != nil {
+		return nil, under("/rule", err)
+	}
 	draft.Item = id
 	rule, err := d.Gate.Pledge(draft)
 	return rule, under("/rule", err)

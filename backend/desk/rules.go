@@ -54,14 +54,26 @@ func safeTexts(texts []string) []string {
 // ruleBody is what the page sends of a rule.
 type ruleBody struct {
 	Verdict gate.Verdict `json:"verdict"`
-	Match   gate.Match   `json:"match"`
+	Match   *gate.Match  `json:"match"` // one that is left out would match every call
 	Reason  string       `json:"reason"`
 	Before  string       `json:"before"`
 	ID      string       `json:"id"` // of a trial: the rule it would replace
 }
 
-func (b ruleBody) draft() gate.Draft {
-	return gate.Draft{Verdict: b.Verdict, Reason: b.Reason, Match: b.Match, Before: b.Before}
+func (b ruleBody) draft() (gate.Draft, error) {
+	if b.Match == nil {
+		return gate.Draft{}, inbox.Invalid("/match", "is missing: it says which calls the rule is about")
+	}
+	return gate.Draft{Verdict: b.Verdict, Reason: b.Reason, Match: *b.Match, Before: b.Before}, nil
+}
+
+// readDraft reads the rule of a request, and the rule that it would replace in a trial.
+func readDraft(r *http.Request) (draft gate.Draft, id string, err error) {
+	body, err := decode[ruleBody](r)
+	if err == nil {
+		draft, err = body.draft()
+	}
+	return draft, body.ID, err
 }
 
 // under puts the pointers of an invalid input below another one.
@@ -107,11 +119,11 @@ func (d *Desk) writeRule(ctx context.Context, w http.ResponseWriter, status int,
 }
 
 func (d *Desk) addRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	body, err := decode[ruleBody](r)
+	draft, _, err := readDraft(r)
 	if err != nil {
 		return err
 	}
-	rule, err := d.Gate.Add(r.Context(), body.draft())
+	rule, err := d.Gate.Add(r.Context(), draft)
 	if err != nil {
 		return err
 	}
@@ -119,11 +131,11 @@ func (d *Desk) addRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 }
 
 func (d *Desk) changeRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	body, err := decode[ruleBody](r)
+	draft, _, err := readDraft(r)
 	if err != nil {
 		return err
 	}
-	rule, err := d.Gate.Change(r.Context(), r.PathValue("id"), body.draft())
+	rule, err := d.Gate.Change(r.Context(), r.PathValue("id"), draft)
 	if err != nil {
 		return err
 	}
@@ -151,11 +163,11 @@ type triedView struct {
 }
 
 func (d *Desk) tryRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	body, err := decode[ruleBody](r)
+	draft, id, err := readDraft(r)
 	if err != nil {
 		return err
 	}
-	t, err := d.Gate.Try(r.Context(), body.draft(), body.ID)
+	t, err := d.Gate.Try(r.Context(), draft, id)
 	if err != nil {
 		return err
 	}
@@ -171,7 +183,7 @@ func (d *Desk) tryRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
-		"text": sentence(body.Match), "warnings": safeTexts(t.Warnings), "tried": t.Tried, "since": ms(t.Since), "matched": t.Matched, "changes": changes, "calls": calls,
+		"text": sentence(draft.Match), "warnings": safeTexts(t.Warnings), "tried": t.Tried, "since": ms(t.Since), "matched": t.Matched, "changes": changes, "calls": calls,
 	})
 }
 

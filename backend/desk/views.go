@@ -125,6 +125,7 @@ type changedView struct {
 	Name []render.Span `json:"name"`
 	From []render.Span `json:"from"`
 	To   []render.Span `json:"to"`
+	Diff *callPart     `json:"diff,omitempty"` // where From and To are not all of it
 }
 
 // ruleRef names a rule that judged.
@@ -452,6 +453,8 @@ func onExpire(it inbox.Item) (says string, label []render.Span) {
 		return "", nil
 	}
 	switch q := it.Content.Request; {
+	case it.Content.Held:
+		return "the hub says no for you", nil
 	case it.Kind == inbox.Task:
 		return "it expires undone", nil
 	case it.Kind == inbox.Notice:

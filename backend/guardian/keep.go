@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config is what a Guardian needs. Every field must be set.
+// Config is what a Guardian needs. Every field must be set that does not say what it means when it is not.
 type Config struct {
 	Store
 	Now func() time.Time
@@ -20,7 +20,9 @@ type Config struct {
 	OnSeal func(ctx context.Context, protocol, session string)
 	// Key is the key that a session's requests and answers are signed with; nil: they are not, or it is not known.
 	Key func(session string) []byte
-	Log *slog.Logger
+	// Retell is the line and the turn of a step, from what was received; nil: they are taken as they are kept.
+	Retell func(method string, params []byte) (line, turn string)
+	Log    *slog.Logger
 }
 
 // Guardian is a Store that tells of its changes, forgets what is old, and remembers the newest alerts.
@@ -76,6 +78,16 @@ func (g *Guardian) Answer(ctx context.Context, protocol, session string, a Answe
 	err := g.Store.Answer(ctx, protocol, session, a)
 	g.tell(err)
 	return err
+}
+
+// Steps implements Store. What it tells of a step is what its chain vouches for, and not what stands beside it.
+func (g *Guardian) Steps(ctx context.Context, protocol, session string, after int, fn func(Step) error) error {
+	return g.Store.Steps(ctx, protocol, session, after, func(s Step) error {
+		if g.Retell != nil {
+			s.Summary, s.Turn = g.Retell(s.Method, s.Params)
+		}
+		return fn(s)
+	})
 }
 
 func (g *Guardian) tell(err error) {

@@ -30,8 +30,11 @@ type Call struct {
 	About json.RawMessage `json:"about,omitempty"`
 	// Editable names the arguments that may be changed before they are allowed; "*" is all of them, none: nothing.
 	Editable []string `json:"editable,omitempty"`
-	Platform string   `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi
-	Folder   string   `json:"folder,omitempty"`   // where it works
+	// MaxEdit is how many bytes of other arguments, with the comment that goes with them, the agent can take; 0: as many as
+	// the hub does.
+	MaxEdit  int    `json:"max_edit,omitempty"`
+	Platform string `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi
+	Folder   string `json:"folder,omitempty"`   // where it works
 	// Session is the agent's session in its own protocol, and Request the call's own id in it.
 	Session string `json:"session,omitempty"`
 	Request string `json:"request,omitempty"`
@@ -79,6 +82,13 @@ func (c Content) acceptsArguments(d Decision) error {
 			return invalid("/edited", "only the answer %q to a call whose arguments may be edited has any", AllowEdited)
 		}
 		return nil
+	}
+	comment, err := json.Marshal(d.Comment) // what it takes in an answer
+	if err != nil {
+		return err
+	}
+	if most := c.Call.MaxEdit; most > 0 && len(d.Arguments)+len(comment) > most {
+		return invalid("/edited/arguments", "is too large for %s, which takes at most %d bytes and would refuse the answer", c.Call.Platform, most)
 	}
 	var arguments map[string]json.RawMessage
 	if len(d.Arguments) == 0 || json.Unmarshal(d.Arguments, &arguments) != nil || len(arguments) == 0 {

@@ -14,6 +14,37 @@ type risk struct {
 	says    string // of a command: "removes files …"
 	// only says that the text found is one after all; nil: it is.
 	only func(found string) bool
+	// words are texts without one of which nothing can match: most of a long command is not looked at for each pattern.
+	words []string
+	// file says that it is about what a file is for: the name of one is looked at, too.
+	file bool
+}
+
+func (r risk) possible(s string) bool {
+	return slices.ContainsFunc(r.words, func(w string) bool { return strings.Contains(s, w) })
+}
+
+// find is where a text holds what the risk is about, in its order. It takes time in proportion to the text.
+func (r risk) find(s string) [][]int {
+	found := r.pattern.FindAllStringIndex(s, -1)
+	if r.only == nil {
+		return found
+	}
+	return slices.DeleteFunc(found, func(at []int) bool { return !r.only(s[at[0]:at[1]]) })
+}
+
+// behindQuotes is what a text without its quotes holds besides what stands in it as it is. place is where its bytes stood.
+func behindQuotes(found, plain [][]int, place []int) (more [][]int) {
+	for _, at := range plain {
+		start, end := place[at[0]], place[at[1]-1]+1
+		for len(found) > 0 && found[0][1] <= start {
+			found = found[1:]
+		}
+		if len(found) == 0 || found[0][0] >= end {
+			more = append(more, []int{start, end})
+		}
+	}
+	return more
 }
 
 // shells are the programs that run what they are given through a pipe.
@@ -22,34 +53,37 @@ const shells = `(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k|fi|c)?sh\b|(?:sudo\s+)?(?:\S*/
 // risks are hints for the eye and never a verdict: a command without any of them can do as much harm, and one with some
 // can be what the person wants. Nothing is decided by them.
 var risks = []risk{
-	{regexp.MustCompile(`\brm\s+(?:[^\s;|&]+\s+)*?(?:-[a-zA-Z]*[rRf][a-zA-Z]*|--recursive|--force)\b`), "removes files without asking (rm -rf)", nil},
-	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-delete\b`), "removes files without asking (find -delete)", nil},
-	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-(?:exec|execdir|ok|okdir)\s+(?:\S*/)?(?:rm|unlink|shred)\b`), "removes files without asking (find -exec rm)", nil},
-	{regexp.MustCompile(`\bshred\b|\btruncate\s+(?:-s|--size)\b|\bmv\s+[^\n;|&]*\s/dev/null\b`), "destroys what is in files (shred, truncate)", nil},
-	{regexp.MustCompile(`\b(?:nc|ncat|netcat)\b[^\n;|&]*\s(?:-[a-zA-Z]*[ec]\b|--exec\b|--sh-exec\b)`), "lets others run commands here (nc -e)", nil},
-	{regexp.MustCompile(`\b(?:curl|wget)\b[^\n;|]*\|(?:[^\n;]*\|)?\s*(?:` + shells + `)`), "runs what it downloads (curl … | sh)", nil},
-	{regexp.MustCompile(`(?:` + shells + `|\beval|\bsource)\s[^\n;]*(?:<\(|\$\(|` + "`" + `)\s*(?:curl|wget)\b`), "runs what it downloads (curl … | sh)", nil},
-	{regexp.MustCompile(`\bbase64\s+(?:-d|-D|--decode)\b[^\n;]*\|\s*(?:` + shells + `)`), "runs what it decodes (base64 -d | sh)", nil},
-	{regexp.MustCompile(`\b(?:sudo|doas|pkexec)\b`), "runs as the administrator (sudo)", nil},
-	{regexp.MustCompile(`\beval\b`), "runs a text that it puts together (eval)", nil},
+	{regexp.MustCompile(`\brm\s+(?:[^\s;|&]+\s+)*?(?:-[a-zA-Z]*[rRf][a-zA-Z]*|--recursive|--force)\b`), "removes files without asking (rm -rf)", nil, []string{"rm"}, false},
+	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-delete\b`), "removes files without asking (find -delete)", nil, []string{"find"}, false},
+	{regexp.MustCompile(`\bfind\b[^\n;|&]*\s-(?:exec|execdir|ok|okdir)\s+(?:\S*/)?(?:rm|unlink|shred)\b`), "removes files without asking (find -exec rm)", nil, []string{"find"}, false},
+	{regexp.MustCompile(`\bshred\b|\btruncate\s+(?:-s|--size)\b|\bmv\s+[^\n;|&]*\s/dev/null\b`), "destroys what is in files (shred, truncate)", nil, []string{"shred", "truncate", "mv"}, false},
+	{regexp.MustCompile(`\b(?:nc|ncat|netcat)\b[^\n;|&]*\s(?:-[a-zA-Z]*[ec]\b|--exec\b|--sh-exec\b)`), "lets others run commands here (nc -e)", nil, []string{"nc", "netcat"}, false},
+	{regexp.MustCompile(`\b(?:curl|wget)\b[^\n;|]*\|(?:[^\n;]*\|)?\s*(?:` + shells + `)`), "runs what it downloads (curl … | sh)", nil, []string{"curl", "wget"}, false},
+	{regexp.MustCompile(`(?:` + shells + `|\beval|\bsource)\s[^\n;]*(?:<\(|\$\(|` + "`" + `)\s*(?:curl|wget)\b`), "runs what it downloads (curl … | sh)", nil, []string{"curl", "wget"}, false},
+	{regexp.MustCompile(`\bbase64\s+(?:-d|-D|--decode)\b[^\n;]*\|\s*(?:` + shells + `)`), "runs what it decodes (base64 -d | sh)", nil, []string{"base64"}, false},
+	{regexp.MustCompile(`\b(?:sudo|doas|pkexec)\b`), "runs as the administrator (sudo)", nil, []string{"sudo", "doas", "pkexec"}, false},
+	{regexp.MustCompile(`\beval\b`), "runs a text that it puts together (eval)", nil, []string{"eval"}, false},
 	{regexp.MustCompile(`\bchmod\s+(?:-\S+\s+)*(?:0?[0-7]?[0-7][0-7][2367]\b|[a-z]*[ao]?[a-z]*\+\S*w)`), "lets others change files (chmod 777)", func(s string) bool {
 		mode := s[strings.LastIndexAny(s, " \t")+1:]
 		who, _, symbolic := strings.Cut(mode, "+")
 		return !symbolic || strings.ContainsAny(who, "ao")
-	}},
-	{regexp.MustCompile(`\bdd\b[^\n;|&]*\bof=\S*`), "writes over a file or a device (dd of=)", nil},
-	{regexp.MustCompile(`\bmkfs(?:\.\w+)?\b`), "formats a disk (mkfs)", nil},
+	}, []string{"chmod"}, false},
+	{regexp.MustCompile(`\bchmod\s+(?:-\S+\s+)*(?:0?[2-7][0-7]{3}\b|[ugoa,]*\+\w*s)`), "gives a program the rights of its owner (chmod +s)", nil, []string{"chmod"}, false},
+	{regexp.MustCompile(`\b(?:curl|wget)\b[^\n;|&]*?\s(?:(?:-d|--data(?:-[a-z]+)?)[=\s]?\s*['"]?@[^\s'"]+|(?:-F|--form)[=\s]?\s*['"]?[^\s='"]*=[@<][^\s'"]+|(?:-T\s*|--upload-file[=\s]\s*|--post-file[=\s]\s*)[^\s-]\S*)`), "sends a file away (curl -d @…)", nil, []string{"curl", "wget"}, false},
+	{regexp.MustCompile(`\b(?:docker|podman)\b[^\n;|&]*\s(?:(?:-v|--volume)[=\s]?\s*['"]?/:|--privileged\b|--mount[=\s][^\s]*(?:source|src)=/(?:,|\s|$))`), "gives a container all of this computer (docker -v /:…)", nil, []string{"docker", "podman"}, false},
+	{regexp.MustCompile(`\bdd\b[^\n;|&]*\bof=\S*`), "writes over a file or a device (dd of=)", nil, []string{"dd"}, false},
+	{regexp.MustCompile(`\bmkfs(?:\.\w+)?\b`), "formats a disk (mkfs)", nil, []string{"mkfs"}, false},
 	{regexp.MustCompile(`>\s*/dev/\w[\w/.-]*`), "writes to a device (> /dev/…)", func(s string) bool {
 		device := strings.TrimSpace(s[1:])
 		return !slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, device) && !strings.HasPrefix(device, "/dev/fd/")
-	}},
-	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*push\b[^\n;|&]*(?:\s--force(?:-with-lease)?\b|\s-[a-zA-Z]*f\b|\s--mirror\b|\s--delete\b|\s\+\S+)`), "rewrites what others have (git push --force)", nil},
-	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|clean\s+(?:\S+\s+)*-\w*f\w*|checkout\s+(?:--\s|\.(?:\s|$|[;|&]))|restore\s+\.)`), "throws changes away (git reset --hard)", nil},
-	{regexp.MustCompile(`\.ssh/[^\s'"]*|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\bauthorized_keys\b`), "has to do with SSH keys", nil},
-	{regexp.MustCompile(`(?:^|[\s/'"=<>])\.env(?:\.[\w-]+)?(?:$|[\s'";|&)])`), "has to do with a file of secrets (.env)", nil},
-	{regexp.MustCompile(`\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b|\.kube/config\b|\.docker/config\.json|\.git-credentials\b|\.gnupg\b|/etc/shadow\b`), "has to do with stored credentials", nil},
-	{regexp.MustCompile(`:\s*\(\s*\)\s*\{[^}]*:\s*\|\s*:`), "starts itself again and again", nil},
-	{regexp.MustCompile(`\bcrontab\b|\bsystemctl\s+(?:\S+\s+)*(?:enable|start)\b|(?:\.bashrc|\.zshrc|\.profile|\.bash_profile)\b`), "has to do with what runs later by itself", nil},
+	}, []string{"/dev/"}, false},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*push\b[^\n;|&]*(?:\s--force(?:-with-lease)?\b|\s-[a-zA-Z]*f\b|\s--mirror\b|\s--delete\b|\s\+\S+)`), "rewrites what others have (git push --force)", nil, []string{"git"}, false},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|clean\s+(?:\S+\s+)*-\w*f\w*|checkout\s+(?:--\s|\.(?:\s|$|[;|&]))|restore\s+\.)`), "throws changes away (git reset --hard)", nil, []string{"git"}, false},
+	{regexp.MustCompile(`\.ssh/[^\s'"]*|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\bauthorized_keys\b`), "has to do with SSH keys", nil, []string{".ssh/", "id_", "authorized_keys"}, true},
+	{regexp.MustCompile(`(?:^|[\s/'"=<>])\.env(?:\.[\w-]+)?(?:$|[\s'";|&)])`), "has to do with a file of secrets (.env)", nil, []string{".env"}, true},
+	{regexp.MustCompile(`\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b|\.kube/config\b|\.docker/config\.json|\.git-credentials\b|\.gnupg\b|/etc/shadow\b`), "has to do with stored credentials", nil, []string{".aws", ".netrc", ".npmrc", ".pypirc", ".kube", ".docker", ".git-credentials", ".gnupg", "/etc/shadow"}, true},
+	{regexp.MustCompile(`:\s*\(\s*\)\s*\{[^}]*:\s*\|\s*:`), "starts itself again and again", nil, []string{"("}, false},
+	{regexp.MustCompile(`\bcrontab\b|\bsystemctl\s+(?:\S+\s+)*(?:enable|start)\b|(?:\.bashrc|\.zshrc|\.profile|\.bash_profile)\b|\.git/(?:hooks/[^\s'"]*|config\b)|/etc/cron[\w./-]*|\bsystemd/(?:system|user)/|\.config/autostart/|\.claude/settings[\w.]*\.json\b`), "has to do with what runs later by itself", nil, []string{"cron", "systemctl", "rc", ".profile", ".bash_profile", ".git/", "systemd/", "autostart/", ".claude/"}, true},
 }
 
 // writes are where a command's output goes, or tee's.
@@ -80,46 +114,51 @@ const (
 	maxMarkedAt = 200 // stretches that are marked; the sentences come all the same
 )
 
+const disguised = "holds characters that do not show as what they are"
+
+// hidden is what is added to a reason that is not in what is shown.
+const hidden = ", in what is not shown here"
+
 // Command is VisibleLines for a shell command, in which what deserves a second look carries its reason, with the
 // reasons in one list, each once. They are hints and no verdict. outside says of a path that it leads out of where the
-// command works; nil: that is not known. A command longer than MaxCommand is cut, and the list says so.
-func Command(s string, outside func(path string) bool) ([]Span, []string) {
+// command works; nil: that is not known. Of a command longer than MaxCommand the beginning is shown. The rest is looked at
+// too: the list says so, and what is only there.
+func Command(whole string, outside func(path string) bool) ([]Span, []string) {
 	reasons := []string{}
 	note := func(says string) {
 		if !slices.Contains(reasons, says) {
 			reasons = append(reasons, says)
 		}
 	}
-	s, left := Cut(s, MaxCommand)
+	s, left := Cut(whole, MaxCommand)
 	var found []stretch
 	add := func(start, end int, says string) {
+		if start >= len(s) {
+			note(says + hidden)
+			return
+		}
 		note(says)
 		if len(found) < maxMarkedAt {
 			found = append(found, stretch{start, end, says})
 		}
 	}
-	plain, place := bare(s)
+	plain, place := bare(whole)
 	for _, r := range risks {
-		here := 0
-		for _, at := range r.pattern.FindAllStringIndex(s, maxMarkedAt) {
-			if r.only == nil || r.only(s[at[0]:at[1]]) {
-				add(at[0], at[1], r.says)
-				here++
-			}
-		}
-		if here > 0 || len(plain) == len(s) {
+		if !r.possible(plain) {
 			continue
 		}
-		for _, at := range r.pattern.FindAllStringIndex(plain, maxMarkedAt) { // what quotes hide from the eye
-			if r.only == nil || r.only(plain[at[0]:at[1]]) {
-				add(place[at[0]], place[at[1]-1]+1, r.says)
-			}
+		here := r.find(whole)
+		if len(plain) != len(whole) {
+			here = append(here, behindQuotes(here, r.find(plain), place)...)
+		}
+		for _, at := range here {
+			add(at[0], at[1], r.says)
 		}
 	}
 	if outside != nil {
 		for _, where := range []*regexp.Regexp{writes, moves} {
-			for _, at := range where.FindAllStringSubmatchIndex(s, maxMarkedAt) {
-				if path := s[at[2]:at[3]]; !strings.HasPrefix(path, "/dev/") && outside(path) {
+			for _, at := range where.FindAllStringSubmatchIndex(whole, -1) {
+				if path := whole[at[2]:at[3]]; !strings.HasPrefix(path, "/dev/") && outside(path) {
 					add(at[2], at[3], "writes outside the folder it works in")
 				}
 			}
@@ -127,9 +166,12 @@ func Command(s string, outside func(path string) bool) ([]Span, []string) {
 	}
 	marks := findMarks(s, true)
 	if len(marks) > 0 {
-		note("holds characters that do not show as what they are")
+		note(disguised)
 	}
-	for line := range strings.Lines(s) {
+	if len(findMarks(whole[len(s):], true)) > 0 {
+		note(disguised + hidden)
+	}
+	for line := range strings.Lines(whole) {
 		if n := utf8.RuneCountInString(line); n > longLine {
 			note(fmt.Sprintf("has a line of %d characters", n))
 			break
@@ -139,6 +181,18 @@ func Command(s string, outside func(path string) bool) ([]Span, []string) {
 		note(fmt.Sprintf("is too long to show whole: %d bytes are left out", left))
 	}
 	return risky(spans(s, marks), marks, found), reasons
+}
+
+// FileRisks are what deserves a second look about a file, by its path. They are hints and no verdict.
+func FileRisks(path string) []string {
+	path = strings.ReplaceAll(path, `\`, "/")
+	var reasons []string
+	for _, r := range risks {
+		if r.file && r.possible(path) && r.pattern.MatchString(path) {
+			reasons = append(reasons, r.says)
+		}
+	}
+	return reasons
 }
 
 // stretch is a part of a text, in bytes, and what is to be said of it.

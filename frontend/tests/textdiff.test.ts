@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { diffWords, lines, textDiff } from '../src/lib/textdiff';
+import { changeWords, diffWords, lines, textDiff } from '../src/lib/textdiff';
 import { visible } from '../src/lib/visible';
 
 const diff = (from: string, to: string) => textDiff(visible(from, true), visible(to, true));
@@ -42,10 +42,17 @@ describe('textDiff', () => {
     const began = performance.now();
     const d = diff(from, to);
     expect(performance.now() - began).toBeLessThan(1000);
-    expect(diffWords(d)).toBe('5000 lines added, 5000 removed');
+    expect(diffWords(d)).toBe('5,000 lines added, 5,000 removed');
   });
 });
 
 it('cuts a text at its line breaks, marked stretches left whole', () => {
   expect(lines([{ t: 'a\nb' }, { t: 'escape', m: 'U+001B: escape' }, { t: '\n' }])).toEqual([[{ t: 'a' }], [{ t: 'b' }, { t: 'escape', m: 'U+001B: escape' }], []]);
+});
+
+it('says how much changed, also where not all of it is shown', () => {
+  expect(changeWords(1, 5000)).toBe('1 line added, 5,000 removed');
+  expect(changeWords(0, 0, 'deletes the file')).toBe('deletes the file');
+  expect(changeWords(2, 0, 'new file')).toBe('new file: 2 lines added');
+  expect(changeWords(0, 0)).toBe('nothing changed');
 });

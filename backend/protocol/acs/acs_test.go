@@ -120,6 +120,28 @@ func TestAStepThatWaitsLetsItsRequestGo(t *testing.T) {
 	}
 }
 
+// A line about a call says what it does: what is looked for, and which files a patch changes.
+func TestDescribe(t *testing.T) {
+	const patch = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
+	for _, c := range []struct{ tool, arguments, want string }{
+		{"Bash", `{"command":"ls","description":"d"}`, "Bash: ls"},
+		{"Grep", `{"pattern":"login","path":"src"}`, "Grep: login in src"},
+		{"Grep", `{"path":"src","pattern":"login"}`, "Grep: login in src"},
+		{"Glob", `{"pattern":"**/*.go"}`, "Glob: **/*.go"},
+		{"LS", `{"path":"src"}`, "LS: src"},
+		{"Edit", `{"file_path":"a","pattern":"x"}`, "Edit: a"},
+		{"search", `{"query":"q","path":"p"}`, "search: q in p"},
+		{patchTool, patch, "apply_patch: change src/a.go, add b c.md, delete /etc/x"},
+		{patchTool, `{"command":"+x"}`, "apply_patch: +x"},
+		{"Bash", `{"command":"*** Begin Patch\n*** Update File: a"}`, "Bash: *** Begin Patch *** Update File: a"},
+		{"X", `{}`, "X"},
+	} {
+		if got := oneLine(describe(c.tool, []byte(c.arguments))); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.tool, c.arguments, got, c.want)
+		}
+	}
+}
+
 // A decision that a method, or an agent, cannot take becomes one that it can (ACS §6.5).
 func TestFit(t *testing.T) {
 	modified := decision{Verdict: modify, Reasoning: "r", Modifications: &modifications{Overrides: []byte(`{"a":1}`)}}

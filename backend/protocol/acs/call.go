@@ -22,6 +22,8 @@ const (
 	recent = 40
 	// shown is how many of them it shows.
 	shown = 12
+	// aroundEdit is more than what an answer has besides other arguments, the comment, and what the agent chose itself.
+	aroundEdit = 4 << 10
 )
 
 // call is what a gated step asks leave for, as rules see it.
@@ -45,7 +47,9 @@ func (s *step) call() inbox.Call {
 		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
 			c.About = about
 		}
-		c.Editable = present(p.edits(c.Tool), c.Arguments)
+		if c.Editable = present(p.edits(c.Tool), c.Arguments); p.takes > 0 && len(c.Editable) > 0 {
+			c.MaxEdit = p.takes - aroundEdit - len(s.id) - len(s.keyID)
+		}
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
@@ -261,16 +265,47 @@ func title(s *step) string {
 	return clip(oneLine(describe(c.Tool, c.Arguments)), maxTitle)
 }
 
-// telling are the arguments that say most of a call, best first.
-var telling = []string{"command", "file_path", "path", "url", "query", "pattern", "prompt", "description"}
+// telling are the arguments that say most of a call, best first: what is looked for says more than where.
+var telling = []string{"command", "file_path", "url", "query", "pattern", "path", "prompt", "description"}
 
 func describe(tool string, arguments []byte) string {
 	for _, name := range telling {
-		if text := member(arguments, name); text != "" {
-			return tool + ": " + text
+		text := member(arguments, name)
+		switch {
+		case text == "":
+			continue
+		case name == "command" && tool == patchTool:
+			text = patched(text)
+		case name == "query" || name == "pattern":
+			if where := member(arguments, "path"); where != "" {
+				text += " in " + where
+			}
 		}
+		return tool + ": " + text
 	}
 	return tool
+}
+
+// patchTool is Codex's tool that changes files by a patch.
+const patchTool = "apply_patch"
+
+// patchHeads are how a patch begins a file, and what it does to it.
+var patchHeads = []struct{ head, does string }{{"*** Update File: ", "change "}, {"*** Add File: ", "add "}, {"*** Delete File: ", "delete "}}
+
+// patched says which files a patch changes; the patch itself, where it names none.
+func patched(patch string) string {
+	var files []string
+	for line := range strings.Lines(patch) {
+		for _, h := range patchHeads {
+			if file, ok := strings.CutPrefix(line, h.head); ok {
+				files = append(files, h.does+strings.TrimSpace(file))
+			}
+		}
+	}
+	if len(files) == 0 {
+		return patch
+	}
+	return strings.Join(files, ", ")
 }
 
 // blank says that a text shows nothing: a card about it would ask the person about nothing.
@@ -280,35 +315,37 @@ func blank(text string) bool {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// summary is a line about a step for whoever reads its session. It is the agent's own text.
-func summary(s *step) string {
-	payload := s.get("payload")
+// Retell is a line about a step for whoever reads its session, and the turn that it belongs to. Both are the agent's own
+// text, and follow from what was received: from that its chain vouches for them.
+func Retell(method string, params []byte) (line, turn string) {
+	payload := wireOf(params, "payload")
+	turn = clip(member(wireOf(params, "metadata"), "turn_id"), 200)
 	tool := member(wireOf(payload, "tool"), "name")
-	switch s.method.name {
+	switch method {
 	case "steps/toolCallRequest":
-		return clip(oneLine(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary)
+		return clip(oneLine(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
 	case "steps/toolCallResult":
-		return clip(oneLine(tool+": "+member(payload, "exit_status")), maxSummary)
+		return clip(oneLine(tool+": "+member(payload, "exit_status")), maxSummary), turn
 	case "steps/userMessage":
-		return clip(contentText(payload), maxPrompt)
+		return clip(contentText(payload), maxPrompt), turn
 	case "steps/agentResponse":
-		return clip(oneLine(contentText(payload)), maxSummary)
+		return clip(oneLine(contentText(payload)), maxSummary), turn
 	case "steps/subagentStart":
-		return clip(oneLine(member(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary)
+		return clip(oneLine(member(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary), turn
 	case "steps/skillRegister", "steps/skillLoad", "steps/skillUnload":
-		return clip(oneLine(member(payload, "skill_id")), maxSummary)
+		return clip(oneLine(member(payload, "skill_id")), maxSummary), turn
 	case "steps/turnEnd", "steps/subagentStop":
-		return clip(member(payload, "outcome"), maxSummary)
+		return clip(member(payload, "outcome"), maxSummary), turn
 	case "steps/sessionEnd":
-		return clip(member(payload, "reason"), maxSummary)
+		return clip(member(payload, "reason"), maxSummary), turn
 	case "agbom/snapshot", "agbom/changed":
-		return components(payload)
+		return components(payload), turn
 	}
-	if s.method.mcp == toolsCall {
-		params := wireOf(payload, "params")
-		return clip(oneLine(describe(mcpTool(member(params, "name")), wireOf(params, "arguments"))), maxSummary)
+	if m, _, _ := lookup(method); m.mcp == toolsCall {
+		inner := wireOf(payload, "params")
+		return clip(oneLine(describe(mcpTool(member(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
 	}
-	return ""
+	return "", turn
 }
 
 // contentText is the text of a message's parts.

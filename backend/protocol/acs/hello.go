@@ -49,11 +49,11 @@ func (b *Binding) tryHello(ctx context.Context, q *request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	peer, err := b.Fleet.Peer(ctx, s.Agent, Name)
+	known, err := b.Fleet.Store.Agent(ctx, s.Agent)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, fleet.ErrUnknownAgent):
 		return nil, err
-	case !peer.RevokedAt.IsZero():
+	case !known.RevokedAt.IsZero():
 		return nil, faultf(sessionRefused, reasonRevoked, "the person at this hub revoked this agent")
 	}
 	stored, err := b.Guardian.Negotiate(ctx, s, q.requestID(), q.text("nonce"), q.at)
@@ -65,6 +65,10 @@ func (b *Binding) tryHello(ctx context.Context, q *request) ([]byte, error) {
 			return nil, faultf(sessionRefused, "already_negotiated", "this session was agreed on before, otherwise")
 		}
 	case err != nil:
+		return nil, err
+	}
+	// Only now: who is refused is no agent of the hub's.
+	if _, err := b.Fleet.Peer(ctx, s.Agent, Name); err != nil {
 		return nil, err
 	}
 	// The terms stand in the result itself, where the protocol has them, and once more in a payload, where older

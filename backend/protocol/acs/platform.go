@@ -12,6 +12,8 @@ type platform struct {
 	wait time.Duration
 	// edits names the arguments that the program takes other values for; "*" is all of them.
 	edits func(tool string) []string
+	// takes is how many bytes of an answer it reads: a longer one it takes for a no; 0: as many as the hub writes.
+	takes int
 }
 
 func nothing(string) []string { return nil }
@@ -27,7 +29,7 @@ var platforms = map[string]platform{
 			return []string{"command"}
 		}
 		return nil
-	}},
+	}, takes: 1_000_000},
 	"cursor": {wait: 50 * time.Second, edits: nothing},
 	"nat":    {wait: 5 * time.Second, edits: nothing},
 }

@@ -34,9 +34,9 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 	chained := true // the agent's idea of the chain, if it has one, is the hub's
 	known := member(wireOf(s.get("metadata"), "session_state"), "chain_hash")
 	next := guardian.Step{
-		Request: s.requestID(), Method: s.method.name, Turn: clip(s.claimed("turn_id"), 200), At: s.at, SentAt: s.text("timestamp"),
-		Summary: summary(s), Params: s.params,
+		Request: s.requestID(), Method: s.method.name, At: s.at, SentAt: s.text("timestamp"), Params: s.params,
 	}
+	next.Summary, next.Turn = Retell(next.Method, next.Params)
 	if next.RequestHash, err = guardian.RequestHash(s.params); err != nil {
 		return b.failed(s.request, err), nil
 	}

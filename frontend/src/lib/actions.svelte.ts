@@ -58,9 +58,16 @@ function moveFocus(step: number): void {
   const stops = [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].filter((el) => el.checkVisibility());
   const active = document.activeElement;
   const at = stops.findIndex((el) => el === active || (el.parentElement !== null && active !== null && active !== document.body && el.parentElement.contains(active)));
-  const next = stops[at < 0 ? (step > 0 ? 0 : stops.length - 1) : Math.max(0, Math.min(stops.length - 1, at + step))];
+  const next = at < 0 ? firstStop(stops, step) : stops[Math.max(0, Math.min(stops.length - 1, at + step))];
   next?.focus();
   next?.scrollIntoView({ block: 'nearest' });
+}
+
+/** Where the keys begin: at the end they go from; in a list that was scrolled at what is in sight, the newest if it is. */
+function firstStop(stops: HTMLElement[], step: number): HTMLElement | undefined {
+  const seen = stops.filter(inSight);
+  if (seen.length === 0 || seen[0] === stops[0]) return stops.at(step > 0 ? 0 : -1);
+  return step < 0 || seen.at(-1) === stops.at(-1) ? seen.at(-1) : seen[0];
 }
 
 async function jump(end: 'first' | 'last'): Promise<void> {

@@ -2,18 +2,20 @@
 import type { Text } from './types';
 
 /** An argument of a call, as what it is. `left_out`: the lines of a diff, or the bytes of the rest, that are not here;
+ *  `added` and `removed` count these too; `does`: what becomes of the file besides;
  *  `outside`: the path leads out of the folder in which the agent works. */
 export type CallPart =
   | { kind: 'command'; name: string; text: Text; risks: string[]; left_out?: number }
-  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; left_out?: number; outside?: boolean }
-  | { kind: 'file'; name: string; path: Text; text: Text; left_out?: number; outside?: boolean }
+  | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; added?: number; removed?: number; does?: string; risks?: string[]; left_out?: number; outside?: boolean }
+  | { kind: 'file'; name: string; path: Text; text: Text; risks?: string[]; left_out?: number; outside?: boolean }
   | { kind: 'url'; name: string; host: Text; url: Text; risks: string[] }
-  | { kind: 'path'; name: string; path: Text; outside: boolean }
+  | { kind: 'path'; name: string; path: Text; risks?: string[]; outside: boolean }
   | { kind: 'text'; name: string; text: Text; left_out?: number }
   | { kind: 'data'; name: string; data: unknown; left_out?: number };
 
-/** "…" stands for `same` lines that stay, far from any change: `folded`, where they were sent. */
-export interface DiffLine { op: ' ' | '+' | '-' | '…'; text: Text; old?: number; new?: number; same?: number; folded?: DiffLine[] }
+/** "…" stands for `same` lines. Without `hides` they stay, far from any change: `folded`, where they were sent. With it they are
+ *  more lines of that kind, for which there was no room. */
+export interface DiffLine { op: ' ' | '+' | '-' | '…'; text: Text; old?: number; new?: number; same?: number; folded?: DiffLine[]; hides?: ' ' | '+' | '-' }
 
 /** An act that an agent asks leave for. All of it is what the agent says of itself. */
 export interface CallView {
@@ -36,7 +38,8 @@ export interface CallView {
   warning?: string;
 }
 
-export interface ArgumentChange { name: Text; from: Text; to: Text }
+/** `diff`: where `from` and `to` are not all of what they were. */
+export interface ArgumentChange { name: Text; from: Text; to: Text; diff?: CallPart & { kind: 'diff' } }
 
 export type Verdict = 'allow' | 'deny' | 'ask';
 export type Op = 'is' | 'like' | 'command' | 'within' | 'host';

@@ -26,18 +26,27 @@ export function callVerdict(d: Pick<Detail, 'state' | 'outcome'>): Shown | null 
   return v === 'allow' ? 'allow' : v === 'deny' ? 'deny' : v === 'allow_edited' ? 'modify' : null;
 }
 
-/** Who or what judged: "you", "a rule", "the hub, because nobody answered in time". */
-export function judgeWords(judge: string, operator: string): string {
+/** Who or what judged, where it was the hub for nobody: in full, and in a word or two. */
+const judges: readonly (readonly [RegExp, string, string])[] = [
+  [/timeout|expired/, 'the hub, because nobody answered in time', 'time ran out'],
+  [/agent-(gone|disconnected)/, 'nobody: the request that waited is gone', 'agent gone'],
+  [/agent-stopped/, 'the hub, because you stopped the agent', 'you, by a stop'],
+  [/agent-revoked/, 'the hub, because you revoked the agent', 'agent revoked'],
+  [/session-closed/, 'nobody: its session ended', 'session ended'],
+  [/shutting-down/, 'the hub, which was closing', 'hub closing'],
+];
+
+function judged(judge: string, operator: string, brief: boolean): string {
   if (judge.startsWith('rule:')) return 'a rule';
   const name = judge.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
-  if (/timeout|expired/.test(name)) return 'the hub, because nobody answered in time';
-  if (/agent-(gone|disconnected)/.test(name)) return 'nobody: the request that waited is gone';
-  if (/agent-stopped/.test(name)) return 'the hub, because you stopped the agent';
-  if (/agent-revoked/.test(name)) return 'the hub, because you revoked the agent';
-  if (/session-closed/.test(name)) return 'nobody: its session ended';
-  if (/shutting-down/.test(name)) return 'the hub, which was closing';
-  return who(judge, operator);
+  const known = judges.find(([of]) => name !== '' && of.test(name));
+  return known ? known[brief ? 2 : 1] : who(judge, operator);
 }
+
+/** Who or what judged: "you", "a rule", "the hub, because nobody answered in time". */
+export const judgeWords = (judge: string, operator: string): string => judged(judge, operator, false);
+/** The same where there is little room: "time ran out". */
+export const judgeBrief = (judge: string, operator: string): string => judged(judge, operator, true);
 
 /** How a call ended: what the hub said for nobody is no denial of anybody's. */
 export function ended(verdict: Shown, judge: string | undefined): Shown {
@@ -96,7 +105,7 @@ export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord(''
 const partTexts = (p: CallPart): Text[] => [...('text' in p ? [p.text] : []), ...('path' in p ? [p.path] : []), ...('url' in p ? [p.url] : [])];
 /** What is risky about a call, as its card says it. */
 export const callRisks = (c: CallView): string[] => c.parts.flatMap((p) => [
-  ...('risks' in p ? p.risks : []),
+  ...('risks' in p ? (p.risks ?? []) : []),
   ...('outside' in p && p.outside ? [`${p.name}: outside the folder in which the agent works`] : []),
   ...(partTexts(p).some((t) => t.some((s) => s.m)) ? [`${p.name}: not all of it is what it looks like`] : []),
 ]);

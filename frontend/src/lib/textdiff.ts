@@ -1,4 +1,5 @@
 // Two texts, line by line, as a diff. Lines are compared with what hides in them, so nothing unseen counts as equal.
+import { count } from './format';
 import type { DiffLine } from './guardtypes';
 import type { Text } from './types';
 
@@ -68,11 +69,12 @@ function middle(a: string[], b: string[], tell: Sink): void {
   while (j < b.length) tell.come(j++);
 }
 
-/** How much changed, in words: "2 lines added, 1 removed". */
-export function diffWords(diff: readonly DiffLine[]): string {
-  const added = diff.filter((l) => l.op === '+').length;
-  const removed = diff.filter((l) => l.op === '-').length;
-  const line = (n: number) => `${n} ${n === 1 ? 'line' : 'lines'}`;
-  if (added && removed) return `${line(added)} added, ${removed} removed`;
-  return added ? `${line(added)} added` : removed ? `${line(removed)} removed` : 'nothing changed';
+/** How much changed, in words: "2 lines added, 1 removed". `does`: what becomes of the file besides. */
+export function changeWords(added: number, removed: number, does = ''): string {
+  const line = (n: number) => `${count(n)} ${n === 1 ? 'line' : 'lines'}`;
+  const said = added && removed ? `${line(added)} added, ${count(removed)} removed` : added ? `${line(added)} added` : removed ? `${line(removed)} removed` : '';
+  return [does, said].filter(Boolean).join(': ') || 'nothing changed';
 }
+
+/** The same of a diff that is all there. */
+export const diffWords = (diff: readonly DiffLine[]): string => changeWords(diff.filter((l) => l.op === '+').length, diff.filter((l) => l.op === '-').length);

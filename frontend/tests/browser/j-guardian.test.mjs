@@ -189,6 +189,39 @@ test('a broken chain says which step, shows it and marks it; a guarded agent ask
   assert.equal((await p.locator('main .head', { hasText: 'claude-code' }).innerText()).includes('listened'), false);
 });
 
+test('the first key in a long session starts at what is in sight', guarded, async ({ page, p, given: g }) => {
+  for (let i = 1; i <= 120; i++) await g.step('steps/userMessage', { content: [{ type: 'text', value: `line ${i}` }] });
+  await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
+  await page.says('.step[data-stop="step-120"]', /line 120/);
+  const focused = () => p.evaluate(() => document.activeElement?.getAttribute('data-stop'));
+  await until('the newest has the focus', async () => { await p.evaluate(() => document.activeElement?.blur()); await page.keys('j'); return focused(); }, (s) => s === 'step-120');
+  await page.keys('k');
+  assert.equal(await focused(), 'step-119');
+  await p.evaluate(() => document.activeElement?.blur());
+  await p.locator('[aria-label="Steps"]').evaluate((el) => { el.scrollTop = 40 * 32; });
+  await p.waitForSelector('.step[data-stop="step-41"]');
+  await page.keys('j');
+  assert.equal(await focused(), 'step-41');
+});
+
+for (const width of [1280, 1100, 760, 500]) {
+  test(`who decided a step is told at ${width} wide`, { ...guarded, viewport: { width, height: 700 } }, async ({ hub, page, p, given: g }) => {
+    await hub.call('POST', '/api/rules', { verdict: 'allow', match: npm });
+    await g.step('steps/sessionStart', {});
+    await g.ask('Bash', { command: 'npm test' }).answer;
+    const gone = await g.call('Bash', { command: 'git pull' });
+    gone.leave();
+    await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
+    await page.says('.step', /npm test[\s\S]*allowed[\s\S]*a rule/);
+    await page.says('.step', /git pull[\s\S]*withdrawn[\s\S]*gone/);
+    const cut = await p.locator('.step .judge span').evaluateAll((all) => all.filter((el) => el.checkVisibility() && el.scrollWidth > el.clientWidth + 1 && getComputedStyle(el).overflow !== 'visible').map((el) => el.textContent));
+    assert.deepEqual(cut, []);
+    const box = await p.locator('.step .judge:not(:empty)').last().boundingBox();
+    assert.ok(box !== null && box.width > 20, `who decided has no room: ${JSON.stringify(box)}`);
+    if (process.env.DESKBELL_SHOTS) await p.screenshot({ path: `${process.env.DESKBELL_SHOTS}/judge-${width}.png` });
+  });
+}
+
 test('an exported session can be checked by anybody', guarded, async ({ page, p, given: g }) => {
   await g.step('steps/sessionStart', {});
   await g.prompt('Hello.');

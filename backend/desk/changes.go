@@ -1,0 +1,198 @@
+package desk
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"deskbell/backend/render"
+	"deskbell/backend/wire"
+)
+
+const maxEditsInCall = 32
+
+// pending is a diff whose lines are not yet those of its part.
+type pending struct {
+	part int
+	comparison
+}
+
+// diff shows the change of a file as lines, once it is known what else there is. does is what else becomes of the file.
+func (p *partWriter) diff(name, path, does string, c comparison) {
+	shown, _ := pathSpans(path) // marked where it is cut: what is left out here is lines
+	p.diffs = append(p.diffs, pending{len(p.parts), c})
+	p.parts = append(p.parts, callPart{Kind: "diff", Name: name, Path: shown, Outside: p.mark(path), Risks: render.FileRisks(path), Does: does, Added: c.added, Removed: c.gone})
+}
+
+// finishDiffs gives every diff its share of the lines.
+func (p *partWriter) finishDiffs() {
+	wants := make([]int, len(p.diffs))
+	for i := range p.diffs {
+		wants[i] = p.diffs[i].rows()
+	}
+	fold := maxFolded
+	for i, limit := range shares(maxDiffLines, wants) {
+		part := &p.parts[p.diffs[i].part]
+		part.Lines, part.LeftOut = p.diffs[i].show(limit, fold)
+		for _, l := range part.Lines {
+			fold -= len(l.Folded)
+		}
+	}
+}
+
+// notShown says that there are more changes than are shown.
+func (p *partWriter) notShown(n int, what string, more []comparison) {
+	added, gone, bytes := 0, 0, 0
+	for _, c := range more {
+		added, gone = added+c.added, gone+c.gone
+		for _, r := range c.runs {
+			for _, line := range r.lines {
+				bytes += len(line) + 1
+			}
+		}
+	}
+	says := fmt.Sprintf("%d more %s are not shown: %d lines added, %d removed", n, what, added, gone)
+	p.parts = append(p.parts, callPart{Kind: "text", Name: "…", Text: []render.Span{{T: says}}, LeftOut: bytes})
+}
+
+// edits shows a list of changes of one file; false: it is none.
+func (p *partWriter) edits(m wire.Member, path string) bool {
+	elements, err := wire.Elements(m.Value)
+	if err != nil || len(elements) == 0 {
+		return false
+	}
+	var changes []comparison
+	var more [][]wire.Member // what else each says: replace_all
+	for _, e := range elements {
+		members, err := wire.Members(e)
+		if err != nil {
+			return false
+		}
+		text := func(names []string) (string, bool) {
+			i := slices.IndexFunc(members, func(m wire.Member) bool { return slices.Contains(names, m.Name) })
+			if i < 0 {
+				return "", false
+			}
+			s, ok := wire.String(members[i].Value)
+			members = slices.Delete(members, i, i+1) // what is left is shown as it is
+			return s, ok
+		}
+		old, hasOld := text(oldNames)
+		new, hasNew := text(newNames)
+		if !hasOld || !hasNew {
+			return false
+		}
+		changes, more = append(changes, compare(old, new)), append(more, members)
+	}
+	shown := min(len(changes), maxEditsInCall)
+	for i, c := range changes[:shown] {
+		p.diff(m.Name, path, "", c)
+		if len(more[i]) > 0 {
+			p.other(wire.Member{Name: fmt.Sprintf("%s/%d", m.Name, i), Value: wire.Compose(more[i])}, "", false)
+		}
+	}
+	if n := len(changes) - shown; n > 0 {
+		p.notShown(n, "changes of this file", changes[shown:])
+	}
+	return true
+}
+
+// patchTool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
+const patchTool = "apply_patch"
+
+// patchBegins is how a patch in the form of apply_patch begins.
+const patchBegins = "*** Begin Patch"
+
+// heredoc is how a shell hands a patch to that program.
+var heredoc = regexp.MustCompile(`^\s*` + patchTool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
+
+// patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
+func patchIn(raw []byte) (string, bool) {
+	text, isText := wire.String(raw)
+	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
+		first, _ := wire.String(words[0])
+		if text, _ = wire.String(words[len(words)-1]); first == patchTool && strings.HasPrefix(strings.TrimSpace(text), patchBegins) {
+			return text, true
+		}
+	}
+	at := heredoc.FindStringIndex(text)
+	if at == nil || !strings.HasPrefix(text[at[1]:], patchBegins) {
+		return "", false
+	}
+	return text[at[1]:], true
+}
+
+// patchHeads are how a patch begins a file, and what becomes of the file besides the lines that follow.
+var patchHeads = []struct{ head, does string }{{"*** Update File: ", ""}, {"*** Add File: ", "new file"}, {"*** Delete File: ", "deletes the file"}}
+
+// patchMoves says that the file gets another name.
+const patchMoves = "*** Move to: "
+
+// patchedFile is what a patch says of one file.
+type patchedFile struct {
+	path, does string
+	comparison
+}
+
+// say adds a line; it goes with the lines before it where it is like them.
+func (f *patchedFile) say(op, text string) {
+	lines := []string{text}
+	if last := len(f.runs) - 1; last < 0 || f.runs[last].op != op {
+		f.add(run{op: op, lines: lines})
+		return
+	}
+	before := &f.runs[len(f.runs)-1]
+	before.lines = append(before.lines, lines...)
+	f.count(op, 1)
+}
+
+// patchedFiles reads a patch file by file. Its lines have no numbers: it gives none.
+func patchedFiles(text string) (files []patchedFile) {
+	say := func(op, text string) {
+		if len(files) == 0 {
+			files = append(files, patchedFile{comparison: comparison{told: true}})
+		}
+		files[len(files)-1].say(op, text)
+	}
+next:
+	for _, line := range splitLines(text) {
+		for _, h := range patchHeads {
+			if path, ok := strings.CutPrefix(line, h.head); ok && path != "" {
+				files = append(files, patchedFile{path, h.does, comparison{told: true}})
+				if h.does != "" {
+					say(" ", line)
+				}
+				continue next
+			}
+		}
+		switch {
+		case strings.TrimSpace(line) == patchBegins, line == "*** End Patch":
+		case line != "" && strings.Contains("+- ", line[:1]):
+			say(line[:1], line[1:])
+		default: // where the change is, a move, or nothing that is known: shown as it is
+			say(" ", line)
+			if f := &files[len(files)-1]; strings.HasPrefix(line, patchMoves) && f.does == "" {
+				f.does = "moves the file"
+			}
+		}
+	}
+	return files
+}
+
+// patch shows a patch in the form of apply_patch, file by file. false: there is nothing in it to show.
+func (p *partWriter) patch(name, text string) bool {
+	files := patchedFiles(text)
+	shown := min(len(files), max(1, maxCallParts-len(p.parts)))
+	for _, f := range files[:shown] {
+		p.diff(name, f.path, f.does, f.comparison)
+	}
+	if n := len(files) - shown; n > 0 {
+		var more []comparison
+		for _, f := range files[shown:] {
+			more = append(more, f.comparison)
+		}
+		p.notShown(n, "files that are changed", more)
+	}
+	return len(files) > 0
+}
