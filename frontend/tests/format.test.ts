@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { age, ago, humanActor, left, moment, plain, plural, runWords, shortCount, span, who, windowTitle, words } from '../src/lib/format';
+import { age, ago, humanActor, left, moment, percentOf, plain, plural, runWords, shortCount, span, who, windowTitle, words } from '../src/lib/format';
 
 const now = new Date(2026, 10, 29, 14, 0, 0).getTime(); // a Sunday
 const M = 60_000, H = 60 * M, D = 24 * H;
@@ -63,4 +63,8 @@ it('finds words in keys', () => {
   expect(words('allow_operator')).toBe('Allow operator');
   expect(humanActor('maria')).toBe('human:maria');
   expect(humanActor('human:maria')).toBe('human:maria');
+});
+
+it('says that something is whole only when it is', () => {
+  expect([0, 0.29, 0.5, 0.996, 0.999999999999, 1, 2, -1].map(percentOf)).toEqual([0, 29, 50, 99, 99, 100, 100, 0]);
 });

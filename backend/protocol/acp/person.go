@@ -1,9 +1,8 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
-	"strings"
+	"slices"
 	"time"
 
 	"deskbell/backend/crew"
@@ -29,112 +28,52 @@ type form struct {
 	expires time.Time // zero: never
 }
 
-// says is a title, a body, and whatever else was said as data.
-type says struct {
-	title, body string
-	rest        []inbox.Part
-}
-
 var priorities = map[string]inbox.Priority{"alert": inbox.Urgent, "signal": inbox.Low}
 
-// titles and bodies are the members of a payload that read as such, best first.
-var (
-	titles = []string{"title", "subject"}
-	bodies = []string{"text", "message", "body"}
-)
-
-// control are the members of a payload or a context that say how to ask, not what.
-var control = []string{"options", "schema", "expiresAt", "timeoutMs"}
-
-// read finds in a payload what reads as title and body. What it does not find is shown as data, never dropped.
-func read(payload []byte, fallback string) says {
-	var s says
-	used := map[string]bool{}
-	first := func(names []string) string {
-		for _, name := range names {
-			if text := member(payload, name); strings.TrimSpace(text) != "" {
-				used[name] = true
-				return text
-			}
-		}
-		return ""
-	}
-	title, body := first(titles), first(bodies)
-	switch {
-	case title != "":
-		s.title, s.body = clip(oneLine(title), maxTitle), body
-		if s.title != title && body == "" {
-			s.body = title
-		}
-	case body != "":
-		s.title = firstLine(body, fallback)
-		if s.title != body {
-			s.body = body
-		}
-	default:
-		s.title = fallback
-	}
-	s.body = clip(s.body, maxBodyText)
-	members, _ := wire.Members(payload) // it passed its schema
-	var rest []wire.Member
-	for _, m := range members {
-		if !used[m.Name] {
-			rest = append(rest, m)
-		}
-	}
-	s.rest = data(wire.Compose(rest))
-	return s
-}
-
-// without is what was said without the members that say how to ask.
-func without(object []byte) []byte {
-	rest, err := wire.Without(object, control...)
+// without is what was said without the members that are shown otherwise.
+func without(object []byte, names ...string) []byte {
+	rest, err := wire.Without(object, names...)
 	if err != nil {
 		return object
 	}
 	return rest
 }
 
-// data is an object as something to be shown; nothing where it says nothing.
-func data(object []byte) []inbox.Part {
-	if len(object) == 0 || bytes.Equal(object, []byte("{}")) {
-		return nil
+// clock is the member of a payload or a context that deadline takes; the other one, if it is there too, is only read.
+func clock(object []byte) string {
+	if raw, ok := wire.Get(object, "expiresAt"); ok && string(raw) != "null" {
+		return "expiresAt"
 	}
-	return []inbox.Part{{Data: object}}
-}
-
-// firstLine is the first line of a text that has any, as a title.
-func firstLine(text, fallback string) string {
-	for line := range strings.Lines(text) {
-		if line = oneLine(line); line != "" {
-			return clip(line, maxTitle)
-		}
-	}
-	return clip(oneLine(fallback), maxTitle)
-}
-
-// telling are the inputs that say most of a tool's use, best first.
-var telling = []string{"command", "file_path", "path", "url", "query", "prompt", "description"}
-
-func toolTitle(tool string, input []byte) string {
-	for _, name := range telling {
-		if text := member(input, name); text != "" {
-			return clip(oneLine(tool+": "+text), maxTitle)
-		}
-	}
-	return clip(oneLine(tool), maxTitle)
+	return "timeoutMs"
 }
 
 // answers is what the person may answer, as an object says: one of its options, a form, or one text. What cannot be used
 // of it stays to be read.
 func answers(object []byte) (inbox.Request, []byte) {
 	if options := optionsOf(object); options != nil {
-		return inbox.Request{Mode: inbox.Select, Options: options}, without(object)
+		rest := without(object, clock(object))
+		if wholly(object) {
+			rest = without(rest, "options")
+		}
+		return inbox.Request{Mode: inbox.Select, Options: options}, rest
 	}
 	if schema, ok := wire.Get(object, "schema"); ok && flat(schema) {
-		return inbox.Request{Mode: inbox.Input, Schema: schema}, without(object)
+		return inbox.Request{Mode: inbox.Input, Schema: schema}, without(object, clock(object), "schema")
 	}
 	return inbox.Request{Mode: inbox.Input, Schema: []byte(textAnswer)}, object
+}
+
+// wholly says whether the options of an object say nothing but what optionsOf reads.
+func wholly(object []byte) bool {
+	raw, _ := wire.Get(object, "options")
+	elements, _ := wire.Elements(raw) // optionsOf read them
+	return !slices.ContainsFunc(elements, func(e []byte) bool {
+		members, err := wire.Members(e)
+		return err == nil && slices.ContainsFunc(members, func(m wire.Member) bool {
+			_, isText := wire.String(m.Value)
+			return !isText || !slices.Contains([]string{"value", "label", "description"}, m.Name)
+		})
+	})
 }
 
 // optionsOf reads a list of texts or of {value, label, description}; nil: it is none that could be offered.
@@ -224,7 +163,7 @@ func (q *request) taskForPerson() (f form, err error) {
 	} else {
 		f.request, _ = answers(nil)
 	}
-	f.says.rest = data(c)
+	f.says.rest = append(data(c), beyond("prompt", prompt, maxBodyText)...)
 	return f, nil
 }
 
@@ -240,7 +179,7 @@ func (q *request) queryForPerson() (f form, err error) {
 
 func (q *request) toolForPerson() (form, error) {
 	request, _ := answers(nil)
-	return form{request: request, says: says{title: toolTitle(q.text("tool"), q.value("input")), rest: data(q.value("input")),
+	return form{request: request, says: says{title: toolTitle(q.text("tool"), q.value("input")), rest: toolData(q),
 		body: "Asks you to use a tool and to give back what it says."}}, nil
 }
 

@@ -37,10 +37,14 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 			return err
 		}
 		facts := []wire.Member{{Name: "command", Value: wireList(command)}, str("asked by", self.ID), {Name: "config", Value: a.Config}}
+		title := "Start a process: " + a.Role
+		if len(title) > maxTitle {
+			facts = append(facts, str("role", a.Role))
+		}
 		if a.Parent != "" {
 			facts = append(facts, str("below", a.Parent))
 		}
-		it = t.forPerson(q, self, "", says{title: clip(oneLine("Start a process: "+a.Role), maxTitle), rest: data(wire.Compose(facts)),
+		it = t.forPerson(q, self, "", says{title: clip(oneLine(title), maxTitle), rest: data(wire.Compose(facts)),
 			body: "Your command for this role would run on this machine, as you. It gets a credential with which it can act as the new agent, and it ends with the agent, or with the hub."})
 		it.Kind, it.State, it.Priority, it.ExpiresAt, it.Content.Held = inbox.Question, inbox.Open, inbox.High, t.now.Add(startWait), true
 		it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Start it"}, {Value: inbox.Deny, Label: "Do not start it"}}}

@@ -90,7 +90,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	it.Kind, it.State = inbox.Task, inbox.Open
 	it.Title = firstLine(q.text("prompt"), "A task for "+to.ID)
 	it.Content.Action = &inbox.ActionRequest{Instructions: clip(q.text("prompt"), maxBodyText)}
-	it.Content.Context = data(q.value("context"))
+	it.Content.Context = append(data(q.value("context")), beyond("prompt", q.text("prompt"), maxBodyText)...)
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
@@ -196,7 +196,7 @@ func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 		}
 		if ok {
 			now.Part = &n
-			says = strings.TrimSuffix(fmt.Sprintf("%.0f %%: %s", n*100, says), ": ")
+			says = strings.TrimSuffix(fmt.Sprintf("%d %%: %s", percent(n), says), ": ")
 		}
 	}
 	it.Progress, it.ChangedAt = &now, t.now
@@ -205,6 +205,15 @@ func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 		ch.Entry = inbox.Entry{At: t.now, Actor: "agent:" + it.Content.ToAgent, Action: "progress", Note: says}
 	}
 	return t.put(before, ch, nil)
+}
+
+// percent is how far a part is in whole percent, rounded down: what is not all of it is never 100.
+func percent(part float64) int {
+	const whole = 1e-9 // 0.29 is 28.999999999999996 hundredths
+	if n := int(part*100 + whole); n < 100 || part >= 1 {
+		return n
+	}
+	return 99
 }
 
 // taskResult answers task.result: the task ends, and its submitter has the output. The first result wins.

@@ -137,7 +137,7 @@ func (t *turn) used(ask *invocation, from, to crew.Agent) (inbox.Item, error) {
 	q, r := ask.q, ask.ruling
 	it := t.between(q, from, to, ask.correlation)
 	it.Title = toolTitle(q.text("tool"), q.value("input"))
-	it.Content.Context = data(q.value("input"))
+	it.Content.Context = toolData(q)
 	if r.Verdict == gate.Deny { // it goes nowhere
 		it.State, it.Mailbox.State = inbox.Bounced, inbox.MailboxState(inbox.Bounced)
 	}

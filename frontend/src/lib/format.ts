@@ -114,3 +114,6 @@ export function words(key: string): string {
   const s = key.replaceAll(/[-_.]+/g, ' ').trim();
   return s.charAt(0).toUpperCase() + s.slice(1);
 }
+
+/** A part in whole percent, rounded down: what is not all of it is never 100. 0.29 is 28.999999999999996 hundredths. */
+export const percentOf = (part: number): number => (part >= 1 ? 100 : Math.min(99, Math.floor(Math.max(0, part) * 100 + 1e-9)));

@@ -1,0 +1,90 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Whatever an agent says is on the card of it, also what no title, text or form has room for.
+func TestACPNothingSaidIsDropped(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	title := strings.Repeat("T", 250) + " TAIL-OF-TITLE"
+	long := "first line\n" + strings.Repeat("x", 70_000) + " TAIL-OF-TEXT"
+	schema := msg{"type": "object", "properties": msg{"port": msg{"type": "integer"}}}
+	query := func(payload msg) (string, msg) {
+		return "message.send", msg{"from": "bot", "to": "human", "type": "query", "payload": payload}
+	}
+	for name, c := range map[string]struct {
+		ask  func() (string, msg)
+		want []string
+	}{
+		"the tail of a title beside a body": {func() (string, msg) { return query(msg{"title": title, "body": "b"}) }, []string{"TAIL-OF-TITLE"}},
+		"a schema beside options":           {func() (string, msg) { return query(msg{"title": "t", "options": []string{"a"}, "schema": schema}) }, []string{`"schema"`, `"port"`}},
+		"one deadline beside another": {func() (string, msg) {
+			return query(msg{"title": "t", "options": []string{"a"}, "expiresAt": "2999-01-01T00:00:00Z", "timeoutMs": 12345})
+		}, []string{`12345`}},
+		"what else an option has": {func() (string, msg) {
+			return query(msg{"title": "t", "options": []any{msg{"value": "a", "cost": "COST-OF-A"}}})
+		}, []string{"COST-OF-A"}},
+		"the tail of a body": {func() (string, msg) { return query(msg{"title": "t", "body": long}) }, []string{"TAIL-OF-TEXT"}},
+		"the tail of a notice": {func() (string, msg) {
+			return "message.send", msg{"from": "bot", "to": "human", "type": "alert", "payload": msg{"text": long}}
+		}, []string{"TAIL-OF-TEXT"}},
+		"the tail of a prompt": {func() (string, msg) {
+			return "task.submit", msg{"agentId": "human", "prompt": long, "context": msg{"branch": "main"}}
+		}, []string{"TAIL-OF-TEXT", `"branch"`}},
+		"a schema beside the options of a task": {func() (string, msg) {
+			return "task.submit", msg{"agentId": "human", "prompt": "p", "context": msg{"options": []string{"a"}, "schema": schema}}
+		}, []string{`"port"`}},
+		"the tail of a prompt between agents": {func() (string, msg) {
+			return "task.submit", msg{"agentId": worker, "prompt": long}
+		}, []string{"TAIL-OF-TEXT"}},
+		"the tail of a tool's name": {func() (string, msg) {
+			return "tool.invoke", msg{"agentId": "human", "tool": title, "input": msg{}}
+		}, []string{"TAIL-OF-TITLE"}},
+		"the tail of the name of a tool between agents": {func() (string, msg) {
+			return "tool.invoke", msg{"agentId": worker, "tool": title, "input": msg{}}
+		}, []string{"TAIL-OF-TITLE"}},
+	} {
+		method, params := c.ask()
+		id := bot.ok(method, params).get("messageId")
+		for _, view := range []string{"/api/items/" + id, "/v1/messages/" + id} {
+			body := string(op.call("GET", view, nil).want(200).body)
+			for _, want := range c.want {
+				if !strings.Contains(body, want) {
+					t.Errorf("%s: %s is not at %s", name, want, view)
+				}
+			}
+		}
+	}
+}
+
+// What the hub has in another form already is not said twice.
+func TestACPNothingShownTwice(t *testing.T) {
+	h := openHouse(t)
+	bot, op := h.agent("bot"), h.operator()
+	for _, payload := range []msg{{"title": "Ship it?", "body": "All green."}, {"title": "Ship it?", "options": []any{"a", msg{"value": "b", "label": "B", "description": "d"}}, "timeoutMs": 60_000}} {
+		id := bot.ok("message.send", msg{"from": "bot", "to": "human", "type": "query", "payload": payload}).get("messageId")
+		if got := op.call("GET", "/v1/messages/"+id, nil).want(200).get("context"); got != "" && got != "[]" {
+			t.Errorf("%v is shown as data too: %s", payload, got)
+		}
+	}
+}
+
+// Progress is never told as all of it before it is.
+func TestACPProgressIsNotRoundedUp(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	item := bot.ok("task.submit", msg{"agentId": worker, "prompt": "p", "correlationId": "c"}).get("messageId")
+	for part, want := range map[float64]string{0.996: "99 %", 0.999999999999: "99 %", 0.29: "29 %", 0.5: "50 %", 0: "0 %", 1: "100 %"} {
+		says := fmt.Sprintf("part %g", part)
+		other.ok("task.progress", msg{"agentId": worker, "correlationId": "c", "progress": part, "chunk": says})
+		if got := op.call("GET", "/api/items/"+item, nil).want(200).get("history"); !strings.Contains(got, `"`+want+": "+says+`"`) {
+			t.Errorf("%g is not told as %s: %s", part, want, got)
+		}
+	}
+}
