@@ -131,6 +131,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 	}
 	public := base64.RawURLEncoding.EncodeToString(h.signer.Public().(ed25519.PublicKey))
 	h.fleet = &fleet.Fleet{Store: h.store, Secrets: h.secrets, Now: h.now, PublicKey: public, Operator: h.operator, OnChange: h.agentChanged, Log: h.log,
+		OnRevoke: func(id string) { h.acp.Revoked(id) },
 		RevokeAll: func(ctx context.Context, id string, audit fleet.Audit) error {
 			err := h.mailbox.Revoke(ctx, id, audit)
 			if err == nil {

@@ -55,16 +55,19 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 	h.desk.Touch("agents")
 }
 
-// agentStopped tells the protocol of a peer that the operator stopped it. What holds a credential of its own may speak
-// any of them.
-func (h *Hub) agentStopped(agent string) {
-	stops := map[string]func(string){acs.Name: h.acs.Stop, acp.Name: h.acp.Stop, mapv1.Name: h.mapv1.Stop, pi.Name: h.stopPi}
-	prefix, _, _ := strings.Cut(agent, "/")
+// agentStopped tells the protocol of a peer that the operator stopped it, and says how many agents ended for good. What holds
+// a credential of its own may speak any of them.
+func (h *Hub) agentStopped(agent string) (ended int, err error) {
+	stops := map[string]func(string){acs.Name: h.acs.Stop, mapv1.Name: h.mapv1.Stop, pi.Name: h.stopPi}
+	prefix, _, is := strings.Cut(agent, "/")
 	if stop, ok := stops[prefix]; ok {
 		stop(agent)
-		return
+		return 0, nil
 	}
-	h.acp.Stop(fleet.PeerID(acp.Name, agent))
+	if !is || prefix != acp.Name {
+		agent = fleet.PeerID(acp.Name, agent)
+	}
+	return h.acp.Stop(agent)
 }
 
 // seal returns what makes rows of an agent's entries. Peers of other protocols have no secret to sign with, and their

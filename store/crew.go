@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"deskbell/backend/crew"
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -42,6 +43,35 @@ func scanCrew(row scanner) (crew.Agent, error) {
 	}
 	a.CreatedAt, a.EndedAt = at(created), at(ended)
 	return a, err
+}
+
+// ended is a condition on crew: the agent has ended for good. Its principal's own comes back, unless either was revoked.
+const ended = `crew.state = 'stopped' AND (crew.id <> crew.principal OR EXISTS (SELECT 1 FROM agents WHERE agents.id IN (crew.principal, crew.peer) AND agents.revoked_at > 0))`
+
+// Ended implements mailbox.Tx.
+func (t *tx) Ended(agent string) (over bool, err error) {
+	err = t.row(`SELECT EXISTS (SELECT 1 FROM crew WHERE peer = ? AND `+ended+`)`, agent).Scan(&over)
+	return over, err
+}
+
+// Ends implements fleet.Store.
+func (s *Store) Ends(ctx context.Context) (map[string]fleet.End, error) {
+	rows, err := s.query(ctx, `SELECT peer, ended_at, principal, `+ended+` FROM crew WHERE state = 'stopped'`)
+	type found struct {
+		peer string
+		end  fleet.End
+	}
+	list, err := all(rows, err, func(row scanner) (f found, err error) {
+		var when int64
+		err = row.Scan(&f.peer, &when, &f.end.Principal, &f.end.Final)
+		f.end.At = at(when)
+		return f, err
+	})
+	ends := make(map[string]fleet.End, len(list))
+	for _, f := range list {
+		ends[f.peer] = f.end
+	}
+	return ends, err
 }
 
 // CrewAgent implements crew.Tx.
@@ -366,13 +396,30 @@ func (c Crew) Purge(ctx context.Context, before time.Time) error {
 	for _, q := range []string{
 		`DELETE FROM answered WHERE at < ?`,
 		`DELETE FROM work WHERE at < ? AND (open = 0 OR item NOT IN (SELECT id FROM items WHERE state = 'open'))`,
-		`DELETE FROM crew WHERE state = 'stopped' AND ended_at < ? AND id <> principal`,
 	} {
 		if err := c.s.do(ctx, func(t *tx) error { return t.exec(q, ms(before)) }); err != nil {
 			return err
 		}
 	}
-	return c.s.do(ctx, func(t *tx) error { return t.exec(`DELETE FROM shared WHERE agent NOT IN (SELECT id FROM crew)`) })
+	return c.s.do(ctx, func(t *tx) error { return t.purgeCrew(before) })
+}
+
+// purgeCrew forgets agents that ended before then, with what is known of them elsewhere. A principal's own stays.
+func (t *tx) purgeCrew(before time.Time) error {
+	const over = `state = 'stopped' AND ended_at < ?1 AND id <> principal`
+	const unused = `id NOT IN (SELECT agent FROM credentials) AND id NOT IN (SELECT agent FROM sessions)`
+	for _, q := range []string{
+		`DELETE FROM stops WHERE agent IN (SELECT peer FROM crew WHERE ` + over + `)`,
+		`DELETE FROM agents WHERE id IN (SELECT peer FROM crew WHERE ` + over + `) AND ` + unused,
+		`DELETE FROM crew WHERE ` + over,
+		// Those that were forgotten here alone. A new one is known there first, and a revoked one is kept out by that.
+		`DELETE FROM agents WHERE protocol = 'acp' AND revoked_at = 0 AND created_at < ?1 AND last_seen < ?1 AND id NOT IN (SELECT peer FROM crew) AND ` + unused,
+	} {
+		if err := t.exec(q, ms(before)); err != nil {
+			return err
+		}
+	}
+	return t.exec(`DELETE FROM shared WHERE agent NOT IN (SELECT id FROM crew)`)
 }
 
 // purgeNotices forgets some of what agents said to each other, and says how much.

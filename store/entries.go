@@ -195,6 +195,12 @@ func (t *tx) OfSession(session string) ([]mailbox.Entry, error) {
 	return scanEntries(t.rows(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.live = 1 AND entries.session <> '' AND entries.session = ? ORDER BY entries.n`, session))
 }
 
+// OfEnded implements mailbox.Tx.
+func (t *tx) OfEnded() ([]mailbox.Entry, error) {
+	return scanEntries(t.rows(`SELECT ` + entryColumns + ` FROM ` + entryTables + ` WHERE entries.live = 1 AND entries.state = 'queued' AND entries.agent IN
+		(SELECT peer FROM crew WHERE ` + ended + `) ORDER BY entries.n`))
+}
+
 // Depth implements mailbox.Tx. The sessions of a principal sort between its address with "#" and with what follows "#".
 func (t *tx) Depth(from, to string) (int, error) {
 	var n int

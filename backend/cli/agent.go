@@ -165,6 +165,9 @@ func (r fleetAgent) note(now time.Time) string {
 	if r.RevokedAt != 0 {
 		notes = append(notes, "revoked "+ago(fromMs(r.RevokedAt), now))
 	}
+	if r.EndedAt != 0 {
+		notes = append(notes, "ended "+ago(fromMs(r.EndedAt), now))
+	}
 	if r.Stopped != nil {
 		notes = append(notes, "stopped "+ago(fromMs(r.Stopped.At), now))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,8 @@ type fleetAgent struct {
 	Stopped  *struct {
 		At int64 `json:"at"`
 	} `json:"stopped"`
-	Waiting  int `json:"entries_waiting"`
+	EndedAt  int64 `json:"ended_at"` // of one that has ended for good
+	Waiting  int   `json:"entries_waiting"`
 	Sessions []struct {
 		ID       string   `json:"id"`
 		Presence presence `json:"presence"`
@@ -43,14 +45,13 @@ func (a *app) stopCommand() *cobra.Command {
 		Use:   "stop ID",
 		Short: "Stop an agent: close its sessions and let it open no other",
 		Long: "Closes all sessions of an agent as the operator and keeps it from opening others until `deskbell agent resume`. What\n" +
-			"was addressed to its sessions bounces. Its credentials still work otherwise (`deskbell agent revoke` ends them).",
+			"was addressed to its sessions bounces. Its credentials still work otherwise (`deskbell agent revoke` ends them).\n\n" +
+			"An agent of ACP (acp/…) ends with all agents below it, and those that were spawned for good: what waits for them bounces.",
 		Example:           "  deskbell agent stop deploybot",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var done struct {
-				Closed int `json:"sessions_closed"`
-			}
+			var done stopped
 			raw, err := a.onAgent(cmd.Context(), args[0], "stop")
 			if err == nil {
 				err = json.Unmarshal(raw, &done)
@@ -58,19 +59,53 @@ func (a *app) stopCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.done(raw, "Stopped %s: %s closed. `deskbell agent resume %s` lets it work again.", args[0], plural(done.Closed, "session"), args[0])
+			return a.done(raw, "%s", done.words(args[0]))
 		},
 	}
 	a.addrFlag(c)
 	return c
 }
 
+// stopped is what a stop did.
+type stopped struct {
+	Closed int  `json:"sessions_closed"`
+	Agents int  `json:"agents_ended"` // agents of ACP that ended for good, itself among them
+	Ended  bool `json:"ended"`        // so did the one that was stopped: it cannot be resumed
+}
+
+func (s stopped) words(id string) string {
+	switch {
+	case s.Ended && s.Agents == 0:
+		return fmt.Sprintf("%s had ended already. Nothing resumes it.", id)
+	case s.Ended && s.Agents == 1:
+		return fmt.Sprintf("Stopped %s. It has ended for good: its principal can only make another.", id)
+	case s.Ended:
+		return fmt.Sprintf("Stopped %s and %s below it. They have ended for good: their principal can only make others.", id, plural(s.Agents-1, "agent"))
+	}
+	var did []string
+	if !acpAgent(id) {
+		did = append(did, plural(s.Closed, "session")+" closed")
+	}
+	if s.Agents > 0 {
+		did = append(did, plural(s.Agents, "agent")+" of it ended for good")
+	}
+	text := "Stopped " + id
+	if len(did) > 0 {
+		text += ": " + strings.Join(did, ", ")
+	}
+	return text + fmt.Sprintf(". `deskbell agent resume %s` lets it work again.", id)
+}
+
+// acpAgent says whether an agent is one of ACP, which has no sessions.
+func acpAgent(id string) bool { return strings.HasPrefix(id, "acp/") }
+
 func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume ID",
-		Short: "Let a stopped agent open sessions again",
+		Short: "Let a stopped agent work again",
 		Long: "Lifts a stop. A peer that proves itself in another protocol (acs/…, map/…, pi/…, acp/…) and was revoked is let in\n" +
-			"again, too: there is no credential that it could be given anew.",
+			"again, too: there is no credential that it could be given anew. An agent of ACP that was spawned has ended for good\n" +
+			"once it was stopped, and cannot be resumed.",
 		Example:           "  deskbell agent resume deploybot",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,
@@ -78,6 +113,9 @@ func (a *app) resumeCommand() *cobra.Command {
 			raw, err := a.onAgent(cmd.Context(), args[0], "resume")
 			if err != nil {
 				return err
+			}
+			if acpAgent(args[0]) {
+				return a.done(raw, "%s goes on with its next request.", args[0])
 			}
 			return a.done(raw, "%s may open sessions again.", args[0])
 		},

@@ -30,8 +30,8 @@ agent last listened: it gets it when it next looks. With --session only that ses
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).
 
-Exit codes: 0 acknowledged (without --wait: sent), 11 its time ended without a word, collected or not, 12 bounced: the
-session it was for is gone, 13 still waiting when --timeout ended, 130 interrupted (the directive stays), 2 bad usage,
+Exit codes: 0 acknowledged (without --wait: sent), 11 its time ended without a word, collected or not, 12 bounced:
+whoever it was for is gone, 13 still waiting when --timeout ended, 130 interrupted (the directive stays), 2 bad usage,
 1 any other failure.`,
 		Example: "  deskbell tell deploybot \"Pause deploys\" --body \"We are mid-incident.\" --priority urgent\n" +
 			"  deskbell tell deploybot \"What are you doing?\" --wait --timeout 2m\n" +
@@ -84,6 +84,9 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 		if _, ok := client.Refused(err, "unknown_destination"); ok {
 			return fmt.Errorf("there is no %s: `deskbell agent list` and `deskbell agent sessions` show who there is", d.To)
 		}
+		if _, ok := client.Refused(err, "destination_gone"); ok && f.session == "" {
+			return fmt.Errorf("%s has ended: nothing reaches it any more, and nothing was sent", id)
+		}
 		return err
 	})
 	switch {
@@ -110,7 +113,7 @@ func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
 		return
 	}
 	for _, ag := range agents {
-		if ag.AgentID != id {
+		if ag.AgentID != id || ag.EndedAt != 0 { // the hub refuses what is for one that has ended
 			continue
 		}
 		who, p := id, ag.Presence

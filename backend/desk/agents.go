@@ -3,10 +3,14 @@ package desk
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"deskbell/backend/crew"
 	"deskbell/backend/delivery"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
@@ -112,6 +116,7 @@ type listedAgent struct {
 	LastSeen  string       `json:"last_seen,omitempty"`
 	Presence  wirePresence `json:"presence"`
 	Stopped   *wireStop    `json:"stopped,omitempty"`
+	EndedAt   string       `json:"ended_at,omitempty"`
 	OpenItems int          `json:"open_items"`
 	Waiting   int          `json:"entries_waiting"`
 	Alg       string       `json:"signature_alg"`
@@ -141,6 +146,7 @@ func (f fleetAgent) listed() listedAgent {
 	a := listedAgent{
 		AgentID: f.AgentID, Protocol: f.Protocol, CreatedAt: wireTime(f.CreatedAt), RevokedAt: wireTime(f.RevokedAt), LastSeen: wireTime(f.Presence.LastSeen),
 		Presence:  wirePresence{State: f.Presence.State, LastSeen: wireTime(f.Presence.LastSeen)},
+		EndedAt:   wireTime(f.EndedAt),
 		OpenItems: f.OpenItems, Waiting: f.Waiting, Alg: f.Alg, Policy: f.Policy, Awaiting: f.Awaiting,
 	}
 	if f.Stopped != nil {
@@ -200,20 +206,85 @@ func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 		if _, err := d.Fleet.Store.Agent(r.Context(), id); err != nil {
 			return err
 		}
-		d.OnStop(id)
-		return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": 0})
+		if _, err := d.OnStop(id); err != nil {
+			return err
+		}
+		return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": 0, "agents_ended": 0})
 	}
-	n, err := d.Mailbox.Stop(r.Context(), id)
+	final, err := d.stopEnds(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	d.OnStop(id)
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": n})
+	closed := 0
+	if !final { // what has ended for good needs no stop that could be lifted
+		if closed, err = d.Mailbox.Stop(r.Context(), id); err != nil {
+			return err
+		}
+	}
+	ended, err := d.OnStop(id)
+	if err != nil {
+		return err
+	}
+	out := map[string]any{"agent_id": id, "stopped": true, "sessions_closed": closed, "agents_ended": ended}
+	if final {
+		out["ended"] = true
+		if ended > 0 {
+			if err := d.Fleet.Note(r.Context(), "agent stopped", id); err != nil {
+				return err
+			}
+		}
+	}
+	return protocol.WriteJSON(w, http.StatusOK, out)
+}
+
+// stopEnds says whether stopping an agent ends it for good, so that there is nothing to resume.
+func (d *Desk) stopEnds(ctx context.Context, id string) (bool, error) {
+	a, err := d.Crew.AgentOfPeer(ctx, id)
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		return false, nil
+	}
+	return err == nil && !a.Self(), err
+}
+
+// mayResume says what keeps an agent from going on besides its own stop.
+func (d *Desk) mayResume(ctx context.Context, id string) error {
+	ends, err := d.Fleet.Store.Ends(ctx)
+	end, over := ends[id]
+	if err != nil || !over {
+		return err
+	}
+	principal, err := d.Fleet.Store.Agent(ctx, end.Principal)
+	if err != nil {
+		return err
+	}
+	final, err := d.stopEnds(ctx, id)
+	if err != nil {
+		return err
+	}
+	stops, err := d.Mailbox.Store.Stops(ctx)
+	if err != nil {
+		return err
+	}
+	refused := func(format string, args ...any) error {
+		return protocol.Errorf(http.StatusConflict, "cannot_resume", fmt.Sprintf(format, args...))
+	}
+	switch {
+	case final:
+		return refused("%s has ended for good: its principal %s can only make another", id, end.Principal)
+	case !principal.RevokedAt.IsZero():
+		return refused("its principal %s is revoked: that one must be enrolled anew", end.Principal)
+	case slices.ContainsFunc(stops, func(s fleet.Stop) bool { return s.Agent == end.Principal }):
+		return refused("its principal %s is stopped: resume that one", end.Principal)
+	}
+	return nil
 }
 
 // resume lifts a stop. A peer of another protocol that was revoked is let in again: there is no credential to give it.
 func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	id := r.PathValue("id")
+	if err := d.mayResume(r.Context(), id); err != nil {
+		return err
+	}
 	if err := d.Mailbox.Resume(r.Context(), id); err != nil {
 		return err
 	}

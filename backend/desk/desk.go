@@ -76,8 +76,8 @@ type Config struct {
 	Export func(it inbox.Item, history []inbox.Entry) ([]byte, error)
 	// Budgets are what an agent may still do in this minute.
 	Budgets func(agent string) []protocol.Budget
-	// OnStop is called after an agent was stopped: what it waits for ends.
-	OnStop func(agent string)
+	// OnStop is called after an agent was stopped: what it waits for ends. It says how many agents ended for good with that.
+	OnStop func(agent string) (ended int, err error)
 	// Momentary says whether stopping an agent stops what it does now, and not the agent for good.
 	Momentary func(agent string) bool
 	// Transcripts is what sessions said and did, and Pi the sessions that run now.

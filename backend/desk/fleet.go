@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,6 +48,7 @@ type fleetAgent struct {
 	agentView
 	Presence presenceView  `json:"presence"`
 	Stopped  *stopView     `json:"stopped,omitempty"`
+	EndedAt  int64         `json:"ended_at,omitempty"` // of one that has ended for good
 	Waiting  int           `json:"entries_waiting"`
 	Sessions []sessionView `json:"sessions"`
 }
@@ -109,6 +111,10 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 	if err != nil {
 		return nil, err
 	}
+	ends, err := d.Fleet.Store.Ends(ctx)
+	if err != nil {
+		return nil, err
+	}
 	stopped := map[string]*stopView{}
 	for _, s := range stops {
 		stopped[s.Agent] = &stopView{At: ms(s.At), By: s.By}
@@ -124,8 +130,16 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
 			return nil, err
 		}
-		f := fleetAgent{agentView: a, Presence: viewPresence(fleet.PresenceAt(seen, window, now)), Stopped: stopped[a.AgentID],
+		p := fleet.PresenceAt(seen, window, now)
+		end, over := ends[a.AgentID]
+		if over || a.RevokedAt != 0 {
+			p = p.Gone()
+		}
+		f := fleetAgent{agentView: a, Presence: viewPresence(p), Stopped: cmp.Or(stopped[a.AgentID], stopped[end.Principal]),
 			Waiting: waiting[mailbox.Address(a.AgentID, "")], Sessions: bySession[a.AgentID]}
+		if end.Final { // that cannot be lifted
+			f.Stopped, f.EndedAt = nil, ms(end.At)
+		}
 		if f.Sessions == nil {
 			f.Sessions = []sessionView{}
 		}

@@ -28,6 +28,8 @@ type Fleet struct {
 	Operator func() inbox.Actor
 	// RevokeAll ends an agent's credentials and its sessions in one transaction. ErrUnknownAgent.
 	RevokeAll func(ctx context.Context, id string, audit Audit) error
+	// OnRevoke is called after an agent was revoked, before anything else of it can begin; nil: nobody asks.
+	OnRevoke func(agent string)
 	// OnChange is called after something about an agent changed; reclassify says that its open items may be for
 	// somebody else now.
 	OnChange func(agent string, reclassify bool)
@@ -129,6 +131,9 @@ func (f *Fleet) Revoke(ctx context.Context, id string) error {
 		w.end(ErrUnknownToken)
 	}
 	f.mu.Unlock()
+	if f.OnRevoke != nil {
+		f.OnRevoke(id)
+	}
 	f.OnChange(id, false)
 	return nil
 }
@@ -349,6 +354,28 @@ func (f *Fleet) LastSeen(ctx context.Context, id string) (time.Time, error) {
 		return seen, nil
 	}
 	return a.LastSeen, nil
+}
+
+// Presence is whether an agent showed itself within that time. One that was revoked, or has ended, is not there, whenever
+// that was. ErrUnknownAgent.
+func (f *Fleet) Presence(ctx context.Context, id string, window time.Duration) (Presence, error) {
+	seen, err := f.LastSeen(ctx, id)
+	if err != nil {
+		return Presence{}, err
+	}
+	a, err := f.Store.Agent(ctx, id)
+	if err != nil {
+		return Presence{}, err
+	}
+	ends, err := f.Store.Ends(ctx)
+	if err != nil {
+		return Presence{}, err
+	}
+	p := PresenceAt(seen, window, f.Now())
+	if _, over := ends[id]; over || !a.RevokedAt.IsZero() {
+		p = p.Gone()
+	}
+	return p, nil
 }
 
 // Run writes down who was seen, every few seconds and at the end, until ctx ends.

@@ -35,6 +35,15 @@ type Agent struct {
 // TakesMessages says whether there is a way to bring the agent a message that it did not ask for: ACS has none.
 func (a Agent) TakesMessages() bool { return a.Protocol != "acs" }
 
+// End is that of an agent in a protocol in which agents end.
+type End struct {
+	At time.Time
+	// Final says that nothing brings it back: nobody will ever collect what is written to it.
+	Final bool
+	// Principal is the agent whose credential proves it.
+	Principal string
+}
+
 // Policy is what the operator decided about one agent.
 type Policy struct {
 	OperatorResolvesUnlisted bool      `json:"operator_resolves_unlisted"`
@@ -92,6 +101,8 @@ type Store interface {
 	SigningCredential(ctx context.Context, id string, now time.Time) ([]byte, error)
 	Agent(ctx context.Context, id string) (Agent, error)
 	Agents(ctx context.Context) ([]Agent, error)
+	// Ends returns the agents that have ended, or stand still until they call again, in a protocol that has such an end.
+	Ends(ctx context.Context) (map[string]End, error)
 	SetSeen(ctx context.Context, seen map[string]time.Time) error
 
 	AddPairing(ctx context.Context, p Pairing, maxPending int) error

@@ -89,6 +89,14 @@ func PresenceAt(lastSeen time.Time, window time.Duration, now time.Time) Presenc
 	return Presence{State: Offline, LastSeen: lastSeen}
 }
 
+// Gone is the presence of somebody who is known not to be there any more.
+func (p Presence) Gone() Presence {
+	if p.State == Online {
+		p.State = Offline
+	}
+	return p
+}
+
 // Presence is the reachability of one session: online only while it is live and fresh.
 func (s Session) Presence(window time.Duration, now time.Time) Presence {
 	p := PresenceAt(s.LastSeen, window, now)

@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -22,12 +23,25 @@ func (m *Mailbox) endSession(tx Tx, fx *effects, before, after fleet.Session) er
 		return err
 	}
 	for _, e := range entries {
-		if err := m.endEntry(tx, fx, e, e.SessionEnded(after.ClosedAt)); err != nil {
+		if err := m.endEntry(tx, fx, e, e.AddresseeEnded(after.ClosedAt)); err != nil {
 			return err
 		}
 	}
 	fx.bells = append(fx.bells, after.Agent) // whoever waits in that session must learn that it ended
 	return nil
+}
+
+// Bounce ends what waits for agents that have ended for good: nobody will ever collect it.
+func (m *Mailbox) Bounce(ctx context.Context) error {
+	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
+		entries, err := tx.OfEnded()
+		for _, e := range entries {
+			if err == nil {
+				err = m.endEntry(tx, fx, e, e.AddresseeEnded(now))
+			}
+		}
+		return err
+	})
 }
 
 // endEntry writes an entry's end with all that follows from it: the track of its message, the receipt of a bounce, and

@@ -113,9 +113,9 @@ func (e Entry) Ack(note string, now time.Time) (Entry, bool) {
 	return e, true
 }
 
-// SessionEnded ends an entry addressed to a session that ended at: commands bounce with what they were before, or
+// AddresseeEnded ends an entry addressed to a session or an agent that ended at: commands bounce with what they were before, or
 // expire when their own deadline came first; the rest is dropped (MA2H §14.2, §16.3).
-func (e Entry) SessionEnded(at time.Time) Entry {
+func (e Entry) AddresseeEnded(at time.Time) Entry {
 	if !e.Live {
 		return e
 	}

@@ -18,6 +18,8 @@ var (
 	ErrUnknownDestination = errors.New("no such destination")
 	// ErrNoLeg: the agent is there, and its protocol has no way to bring it a message.
 	ErrNoLeg = errors.New("this agent's protocol has no way to bring it a message")
+	// ErrEnded: the agent has ended for good.
+	ErrEnded = errors.New("this agent has ended: nothing reaches it any more")
 	// ErrDestinationGone: the session that is addressed, or that the sender names as its own, has ended.
 	ErrDestinationGone = errors.New("that session has ended")
 	// ErrNotEnabled: the operator has not enabled messages between agents.
@@ -28,7 +30,7 @@ var (
 const retryWhenDeep = 30 * time.Second
 
 // Author puts the operator's directive into an agent's mailbox. e has its key, from, to and body; the destination is
-// judged now (MA2H §13.2). Errors: ErrUnknownDestination, ErrNoLeg, ErrDestinationGone, *inbox.LimitError.
+// judged now (MA2H §13.2). Errors: ErrUnknownDestination, ErrNoLeg, ErrEnded, ErrDestinationGone, *inbox.LimitError.
 func (m *Mailbox) Author(ctx context.Context, e Entry) (Entry, error) {
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) (err error) {
 		e.Kind = Directive
@@ -96,6 +98,13 @@ func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time)
 		if sees {
 			return e, ErrNoLeg
 		}
+		return e, ErrUnknownDestination
+	}
+	if over, err := tx.Ended(agent); err != nil {
+		return e, err
+	} else if over && sees {
+		return e, ErrEnded
+	} else if over {
 		return e, ErrUnknownDestination
 	}
 	if session != "" {

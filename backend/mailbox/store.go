@@ -21,6 +21,8 @@ type Tx interface {
 	PutStop(s fleet.Stop) error
 	LiftStop(agent string) error
 	Agent(id string) (fleet.Agent, error)
+	// Ended says whether an agent has ended for good.
+	Ended(agent string) (bool, error)
 	// Revoke ends an agent's credentials, and its pairings that were approved and not fetched. fleet.ErrUnknownAgent.
 	Revoke(agent string, now time.Time, audit fleet.Audit) error
 	// Authenticate returns the live agent that hash proves at now; fleet.ErrUnknownToken.
@@ -36,6 +38,8 @@ type Tx interface {
 	Claimable(agent, session string, now time.Time, limit int) ([]Entry, error)
 	// OfSession returns the live entries addressed to a session.
 	OfSession(session string) ([]Entry, error)
+	// OfEnded returns the live entries that agents which have ended for good did not get.
+	OfEnded() ([]Entry, error)
 	// Depth is how many live commands of one sender, in whichever session, wait for one destination.
 	Depth(from, to string) (int, error)
 

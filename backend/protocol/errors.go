@@ -37,6 +37,7 @@ var table = []struct {
 	{mailbox.ErrSessionStopped, http.StatusGone, "session_closed_by_operator"},
 	{mailbox.ErrStopped, http.StatusForbidden, "session_closed_by_operator"},
 	{mailbox.ErrDestinationGone, http.StatusGone, "destination_gone"},
+	{mailbox.ErrEnded, http.StatusGone, "destination_gone"},
 	{mailbox.ErrUnknownDestination, http.StatusUnprocessableEntity, "unknown_destination"},
 	{mailbox.ErrNoLeg, http.StatusUnprocessableEntity, "not_addressable"},
 	{mailbox.ErrNotEnabled, http.StatusForbidden, "not_authorized"},

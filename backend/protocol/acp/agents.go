@@ -155,21 +155,51 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 	}}, nil
 }
 
-// Stop ends an agent as the operator, whom the stop was told to: peer is as the fleet knows it.
-func (b *Binding) Stop(peer string) {
+// Stop ends an agent as the operator, whom the stop was told to, with its processes, and says how many agents have ended for
+// good with it: peer is as the fleet knows it. One that never called is nothing.
+func (b *Binding) Stop(peer string) (ended int, err error) {
+	ids, ended, err := b.end(peer, "stopped by the operator")
+	b.procs.end(ids)
+	return ended, err
+}
+
+// why an agent that was revoked has ended.
+const revoked = "revoked by the operator"
+
+// Revoked ends what a revoked agent of the fleet is here, and all that it runs. The end of its processes is on its way, see
+// whileEnrolled.
+func (b *Binding) Revoked(agent string) {
+	peer, reason := agent, revoked
+	if !strings.HasPrefix(agent, Name+"/") {
+		peer, reason = fleet.PeerID(Name, agent), "its principal was revoked"
+	}
+	b.endRevoked(peer, reason)
+}
+
+func (b *Binding) endRevoked(peer, reason string) []string {
+	ids, _, err := b.end(peer, reason)
+	if err != nil {
+		b.Log.Error("a revoked agent could not be ended", "agent", peer, "err", err)
+	}
+	return ids
+}
+
+// end is stop for an agent as the fleet knows it. One that is not known here has nothing to end.
+func (b *Binding) end(peer, reason string) (ids []string, ended int, err error) {
 	ctx := context.Background()
 	a, err := b.Crew.AgentOfPeer(ctx, peer)
-	var ended []string
-	if err == nil {
-		err = b.do(ctx, func(t *turn) error {
-			ended, err = t.stop(a, "stopped by the operator")
-			return err
-		})
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		return nil, 0, nil
 	}
-	if err != nil && !errors.Is(err, crew.ErrUnknownAgent) {
-		b.Log.Error("an agent could not be stopped", "agent", peer, "err", err)
+	if err != nil {
+		return nil, 0, err
 	}
-	b.procs.end(ended)
+	err = b.do(ctx, func(t *turn) (err error) {
+		ids, err = t.stop(a, reason)
+		ended = t.ended
+		return err
+	})
+	return ids, ended, err
 }
 
 // stop ends an agent and those below it, fails the work that they were to do, and withdraws what they asked of the person. It returns the ids of all of them, also
@@ -187,11 +217,14 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		}
 	}
 	t.fleet = true
-	t.after = append(t.after, func(context.Context) { t.b.holds.stop(ids) })
+	t.after = append(t.after, func(context.Context) { t.b.holds.stop(ids) }, t.b.bounce)
 	t.rung[a.Principal] = true // what waits for them is collected by others now
 	for _, other := range all {
 		if other.State != crew.Running || !slices.Contains(ids, other.ID) {
 			continue
+		}
+		if !other.Self() {
+			t.ended++
 		}
 		other.State, other.EndedAt, other.Reason = crew.Stopped, t.now, reason
 		if err := t.PutCrewAgent(other); err != nil {
@@ -213,6 +246,13 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		})
 	}
 	return ids, nil
+}
+
+// bounce ends what the person and agents of other protocols wrote to agents that have ended for good.
+func (b *Binding) bounce(ctx context.Context) {
+	if err := b.Mailbox.Bounce(ctx); err != nil && ctx.Err() == nil {
+		b.Log.Error("what waits for agents that have ended", "err", err)
+	}
 }
 
 // failWork tells who submitted work to an agent that it will not be done.

@@ -135,7 +135,7 @@ func (b *Binding) whileEnrolled(p *supervise.Process, a crew.Agent) {
 		case <-ctx.Done():
 		}
 	}
-	b.Stop(a.Peer)
+	b.procs.end(b.endRevoked(a.Peer, revoked))
 }
 
 // passed are the variables of the hub's environment that a process gets. Everything else, secrets above all, stays here.

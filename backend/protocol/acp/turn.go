@@ -23,6 +23,7 @@ type turn struct {
 	agents  map[string]crew.Agent // that were looked up to see who collects for whom
 	due     bool
 	fleet   bool
+	ended   int                         // agents that were stopped, but for a principal's own
 	judged  bool                        // how a call was judged was stored
 	after   []func(ctx context.Context) // what else follows the commit
 }

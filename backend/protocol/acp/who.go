@@ -40,7 +40,8 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 	}
 	who := Who{principal: c.Agent.ID, self: c.Agent.ID}
 	peer := fleet.PeerID(Name, who.self)
-	if _, err := b.Fleet.Peer(ctx, peer, Name); err != nil {
+	known, err := b.Fleet.Peer(ctx, peer, Name)
+	if err != nil {
 		return who, err
 	}
 	a, err := b.Crew.Agent(ctx, who.self)
@@ -48,10 +49,10 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 	case errors.Is(err, crew.ErrUnknownAgent):
 		a = crew.Agent{ID: who.self, Peer: peer, Principal: who.principal, Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: b.now()}
 		return who, b.do(ctx, func(t *turn) error { return t.PutCrewAgent(a) })
-	case err != nil, a.Principal != who.principal, a.State == crew.Running:
+	case err != nil, a.Principal != who.principal, a.State == crew.Running, !known.RevokedAt.IsZero():
 		return who, err
 	}
-	// It killed itself and goes on: unless the operator stopped it, what it is itself runs again.
+	// It killed itself and goes on: unless the operator stopped or revoked it, what it is itself runs again.
 	return who, b.do(ctx, func(t *turn) error {
 		for _, id := range []string{a.Peer, a.Principal} {
 			if is, err := t.Stopped(id); err != nil || is {

@@ -155,11 +155,13 @@ func (b *Binding) presence(w http.ResponseWriter, r *http.Request, c protocol.Ca
 	}
 	p := fleet.Presence{State: fleet.Unknown}
 	if c.Operator {
-		seen, err := b.Fleet.LastSeen(r.Context(), id)
-		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
+		known, err := b.Fleet.Presence(r.Context(), id, window)
+		switch {
+		case err == nil:
+			p = known
+		case !errors.Is(err, fleet.ErrUnknownAgent):
 			return err
 		}
-		p = fleet.PresenceAt(seen, window, b.Now())
 	}
 	m := append([]wire.Member{{Name: "agent_id", Value: wire.Quote(id)}}, presenceMembers(p)...)
 	return protocol.WriteRaw(w, http.StatusOK, wire.Compose(append(m, wire.Member{Name: "freshness_seconds", Value: number(int(window / time.Second))})))
