@@ -68,6 +68,9 @@ describe('the track of a message', () => {
     expect(mailSentence({ state: 'delivered', expires_at: now - 1 }, false, now)).toMatch(/has expired/);
     expect(mailSentence({ state: 'delivered', expires_at: now + 1 }, false, now)).not.toMatch(/expired/);
   });
+  it('says who ended before it was collected', () => {
+    expect([true, false].map((one) => mailSentence({ state: 'bounced', prior: 'queued' }, one, now))).toEqual(['The session ended before it collected this. Nobody has seen it.', 'The agent ended before it collected this. Nobody has seen it.']);
+  });
   it('is green only when it is acknowledged', () => {
     expect((['queued', 'delivered', 'acknowledged', 'bounced', 'expired'] as const).map((state) => mailTone({ state }))).toEqual(['quiet', 'info', 'done', 'bad', 'bad']);
   });
@@ -97,6 +100,12 @@ describe('the list of the fleet', () => {
     expect([here, away, revoked].map((g) => g.map((a) => a.agent_id))).toEqual([['bob', 'zoe'], ['amy'], ['gone']]);
   });
   it('finds by the name of a live session', () => expect(arranged(all, 'night bob').here.map((a) => a.agent_id)).toEqual(['bob']));
+  it('keeps those that have ended apart, and offers none of them', () => {
+    const ended = agent('acp/w', { protocol: 'acp', ended_at: now - M, presence: { state: 'offline', last_seen: now - M } });
+    expect(arranged([...all, ended], '').ended).toEqual([ended]);
+    expect([...arranged([ended], '').here, ...arranged([ended], '').away, ...recipients([ended], '')]).toEqual([]);
+    expect(reach(ended, null, now)).toEqual({ tone: 'stopped', text: 'It has ended: nothing reaches it any more.' });
+  });
   it('shows the sessions that match, or all where the agent does', () => {
     const many = agent('swarm', { sessions: [session('s1', { label: [{ t: 'shard 1' }] }), session('s2', { run_id: [{ t: 'r-2' }] }), session('s3', { state: 'closed' })] });
     expect(['', 'swarm', 'swarm shard', 'r-2', 'x'].map((t) => matching(many, t).map((s) => s.id))).toEqual([['s1', 's2'], ['s1', 's2'], ['s1'], ['s2'], []]);
@@ -128,7 +137,7 @@ describe('writing', () => {
     expect(tagList(' , ')).toEqual([]);
   });
   it('puts each objection to its field', () => {
-    const no = (code: string, ...pointers: string[]) => objections({ code, message: 'no', details: pointers.map((pointer) => ({ pointer, message: `bad ${pointer}` })) });
+    const no = (code: string, ...pointers: string[]) => objections({ code, message: 'no', details: pointers.map((pointer) => ({ pointer, message: `bad ${pointer}` })) }, true);
     expect(Object.keys(no('unknown_destination'))).toEqual(['to']);
     expect(no('destination_gone').to).toMatch(/ended/);
     expect(no('validation_error', '/expires_at', '/tags/0', '/context')).toEqual({ expires_at: 'bad /expires_at', tags: 'bad /tags/0', '': 'bad /context' });

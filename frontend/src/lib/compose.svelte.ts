@@ -37,9 +37,9 @@ export function wire(w: Written, now: number): DirectiveBody {
 }
 
 /** The field that each of the hub's objections belongs to. */
-export function objections(e: Pick<Refused, 'code' | 'message' | 'details'>): ComposeProblems {
+export function objections(e: Pick<Refused, 'code' | 'message' | 'details'>, session: boolean): ComposeProblems {
   if (e.code === 'unknown_destination') return { to: 'There is no such agent or session any more. Choose again.' };
-  if (e.code === 'destination_gone') return { to: 'That session has ended. Choose another, or the agent itself.' };
+  if (e.code === 'destination_gone') return { to: session ? 'That session has ended. Choose another, or the agent itself.' : 'That agent has ended: nothing reaches it any more.' };
   const known: readonly string[] = ['to', 'title', 'body', 'priority', 'tags', 'expires_at'];
   const found: ComposeProblems = {};
   for (const d of e.details) {
@@ -131,7 +131,7 @@ class Compose {
       ui.say('Sent');
       return true;
     } catch (e) {
-      this.problems = e instanceof Refused ? objections(e) : { '': 'The hub did not answer, so it is not known whether this was sent. Look under Sent before you send it again.' };
+      this.problems = e instanceof Refused ? objections(e, this.session !== null) : { '': 'The hub did not answer, so it is not known whether this was sent. Look under Sent before you send it again.' };
       desk.noticed(e);
       return false;
     } finally {

@@ -71,8 +71,10 @@ export function reach(a: FleetAgent, s: Session | null, now: number): { tone: To
     if (s.presence.state === 'online') return { tone: 'here', text: `${listened(s.presence, now)}. ${bounces}` };
     return { tone: 'away', text: `${silent(s.presence, now)}: this session gets it if it listens before its lease ends, in ${left(s.lease_end, now)}. ${bounces}` };
   }
+  if (a.ended_at) return { tone: 'stopped', text: 'It has ended: nothing reaches it any more.' };
   if (a.stopped && a.presence.state !== 'online') {
-    return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: it can open no session until you resume it, and may not get this before.` };
+    const until = a.protocol === 'acp' ? 'nothing of it runs' : 'it can open no session';
+    return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it, and it may not get this before.` };
   }
   switch (a.presence.state) {
     case 'online': return { tone: 'here', text: `${listened(a.presence, now)}.` };
@@ -118,7 +120,7 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
     case 'acknowledged': return 'The agent has confirmed that it took it in.';
     case 'expired': return 'The agent did not collect it in time, and will never see it.';
     case 'bounced':
-      if (m.prior !== 'delivered') return 'The session ended before it collected this. Nobody has seen it.';
+      if (m.prior !== 'delivered') return `The ${session ? 'session' : 'agent'} ended before it collected this. Nobody has seen it.`;
       return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
         : 'It reached the agent, which never acknowledged it; the hub has given up. It may have acted on it or not.';
   }
@@ -132,7 +134,7 @@ export function trafficWords(kind: Kind, state: MailboxState | undefined, agent:
   return `Only ${who} may ${does} it, and has not ${kind === 'task' ? 'done' : 'answered'} it yet.`;
 }
 
-export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; revoked: FleetAgent[] }
+export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; ended: FleetAgent[]; revoked: FleetAgent[] }
 
 const typedWords = (typed: string): string[] => typed.toLowerCase().split(/\s+/).filter(Boolean);
 const holds = (words: string[], text: string): boolean => words.every((w) => text.toLowerCase().includes(w));
@@ -150,6 +152,6 @@ export function arranged(agents: readonly FleetAgent[], typed: string): Arranged
   const found = agents.filter((a) => holds(words, a.agent_id) || matching(a, typed).length > 0)
     .sort((a, b) => a.agent_id.localeCompare(b.agent_id));
   const present = (a: FleetAgent) => asksNow(a) || a.presence.state === 'online' || liveSessions(a).length > 0;
-  const alive = found.filter((a) => !a.revoked_at);
-  return { here: alive.filter(present), away: alive.filter((a) => !present(a)), revoked: found.filter((a) => a.revoked_at) };
+  const alive = found.filter((a) => !a.revoked_at && !a.ended_at);
+  return { here: alive.filter(present), away: alive.filter((a) => !present(a)), ended: found.filter((a) => a.ended_at && !a.revoked_at), revoked: found.filter((a) => a.revoked_at) };
 }

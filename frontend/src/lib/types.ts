@@ -144,6 +144,8 @@ export interface FleetAgent extends AgentView {
   presence: Presence;
   /** The operator's durable stop: no new session until it is lifted. */
   stopped?: { at: number; by: string };
+  /** It has ended for good: nothing reaches it any more, and nothing resumes it. */
+  ended_at?: number;
   /** Entries that wait for the agent itself, to be read in whatever session; what waits for one session alone is counted there. */
   entries_waiting: number;
   sessions: Session[];
@@ -212,7 +214,7 @@ The calls. All JSON; errors are ApiError. The browser page is signed in by a coo
   POST /v1/directives   {to, title, body?, priority?, tags?, expires_at? (RFC 3339), sensitive?}   -> 201 {id, …, delivery}
                                                           to: agent:<id> or agent:<id>#<session>; 422 unknown_destination, 410 destination_gone
   DELETE /v1/sessions/{id}                             -> {session}: closes it as the operator and stops its agent
-  POST /v1/agents/{id}/stop                            -> {stopped: true, sessions_closed}
+  POST /v1/agents/{id}/stop                            -> {stopped: true, sessions_closed, agents_ended, ended?}
   POST /v1/agents/{id}/resume                          -> {stopped: false}
   GET  /api/items?box=fleet&q=&agent=                  -> messages between agents, newest first; a search without a box leaves them out
   POST /api/practice                                   -> {id}     (posts a practice ask)

@@ -15,6 +15,9 @@ test('the progress of a task between agents is a bar in its row and in its pane,
   await g.hand.call('task.progress', { agentId: g.worker, correlationId: 'c-1', chunk: 'nearly', progress: 0.9 });
   await page.says('[data-decision]', /90 %/);
   await until('the row', () => bar.getAttribute('value'), (v) => v === '90');
+  await g.hand.call('task.progress', { agentId: g.worker, correlationId: 'c-1', progress: 0.996 });
+  await page.says('[data-decision]', /99 %/);
+  await until('the row', () => bar.getAttribute('value'), (v) => v === '99');
   await g.hand.call('task.result', { agentId: g.worker, correlationId: 'c-1', output: 'Two things.' });
   await page.says('[data-decision]', /Completed/);
   await until('no bar', () => bar.count(), (n) => n === 0);
@@ -67,6 +70,37 @@ test('an agent of ACP shows its role, its children, what it shares, and ends whe
   const { agents } = await g.hand.call('agent.status');
   assert.deepEqual(agents.map((a) => a.state), ['running', 'stopped', 'stopped']);
   assert.ok(hub);
+});
+
+test('an agent of ACP that has ended is shown as ended, takes no message, and what waited for it bounced', { ...among, refusals: [410] }, async ({ hub, page, p, given: g }) => {
+  await hub.call('POST', '/v1/directives', { to: `acp/${g.worker}`, title: 'Before the end' });
+  await page.keys('g', 'f');
+  await p.click(`.head:has-text("acp/${g.worker}")`);
+  await page.says('main', /1 message waits for it/);
+  await page.says('main', /Every agent of ACP may write to it/);
+  await p.keyboard.press('n');
+  await page.says('dialog', /Listened/);
+  await p.getByLabel('Title').fill('After the end');
+  await g.hand.call('agent.kill', { agentId: g.worker });
+  await page.says('dialog', /It has ended: nothing reaches it any more/);
+  await p.keyboard.press('Control+Enter');
+  await page.says('dialog [role=alert]', /That agent has ended/);
+  await p.keyboard.press('Escape');
+  await page.says('main header', /ended/);
+  await page.says('main', /Bounced, never delivered/);
+  for (const gone of ['Stop…', 'New message', 'Resume', 'Revoke…']) assert.equal(await p.locator('main').getByRole('button', { name: gone }).count(), 0, gone);
+  assert.doesNotMatch(await p.locator('main').innerText(), /waits for it|listened/i);
+  await page.keys('g', 'f');
+  await p.getByText('2 agents that have ended').click();
+  await page.says('main details', /acp\/code-reviewer-\w+\s+ended \d/);
+});
+
+test('the agents of a revoked principal have ended', among, async ({ hub, page, p, given: g }) => {
+  await hub.call('DELETE', '/v1/agents/hand');
+  await page.keys('g', 'f');
+  await p.getByText('3 agents that have ended').click();
+  await p.click(`.head:has-text("acp/hand")`);
+  await page.says('main', /Stopped.*its principal was revoked/s);
 });
 
 test('commands and the gate are set in the settings, and a value that cannot be is said', { ...among, refusals: [422] }, async ({ hub, page, p }) => {
