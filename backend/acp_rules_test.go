@@ -83,6 +83,45 @@ func TestACPRules(t *testing.T) {
 	}
 }
 
+// How a tool's name is written, which is its caller's to choose, takes it past no rule and no gate; and what a rule allows is
+// only what it names.
+func TestACPNoNameIsWrittenPastARule(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	for verdict, tool := range map[string]string{"deny": "rm*", "ask": "Shell Command", "allow": "read"} {
+		op.call("POST", "/api/rules", msg{"verdict": verdict, "match": msg{"tool": tool}}).want(201)
+	}
+	invoke := func(tool string) string {
+		return bot.ok("tool.invoke", msg{"agentId": worker, "tool": tool, "input": msg{}}).get("status")
+	}
+	written := map[string][]string{
+		"denied": {"rm", "RM", " rm", "rm ", "Rm-rf", "r m", "\trm", "r\u200bm", "\u00a0rm", "rm\ufe0f"},
+		"gated":  {"Shell Command", "shell command", "shellcommand", "SHELL  COMMAND "},
+		"queued": {"read", "READ", "arm", "format"},
+	}
+	for want, tools := range written {
+		for _, tool := range tools {
+			if got := invoke(tool); got != want {
+				t.Errorf("%q is %s, want %s", tool, got, want)
+			}
+		}
+	}
+	// Where everything is asked about, what is not named just so is not allowed.
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": "all"}).want(200)
+	for tool, want := range map[string]string{"read": "queued", "READ": "gated", " read": "gated", "RM": "denied"} {
+		if got := invoke(tool); got != want {
+			t.Errorf("with everything asked about %q is %s, want %s", tool, got, want)
+		}
+	}
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": []string{"fs.*"}}).want(200)
+	for tool, want := range map[string]string{"FS.write": "gated", "f s.write": "gated", "f\u200bs.write": "gated", "other": "queued"} {
+		if got := invoke(tool); got != want {
+			t.Errorf("with a list %q is %s, want %s", tool, got, want)
+		}
+	}
+}
+
 // What a rule decided between agents is an item there, whose history and whose judgement name the rule; and it is stored
 // with the call, or neither is.
 func TestACPRulesLeaveTheirTrace(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
@@ -28,10 +29,22 @@ func (m Match) matches(s Subject, p Place, strict bool) bool {
 		return false // it says more than a rule can compare
 	}
 	return same(m.Protocol, s.Protocol) && same(m.Provider, c.Provider) && same(m.Version, c.Version) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
-		(m.Agent == "" || like(m.Agent, s.Agent)) && (m.Tool == "" || like(m.Tool, c.Tool)) &&
+		(m.Agent == "" || like(m.Agent, s.Agent)) && (m.Tool == "" || m.fitsTool(s, strict)) &&
 		(m.Folder == "" || within(m.Folder, c.Folder, "", p.Home)) &&
 		(m.Hours == nil || m.Hours.contain(s.At, p.Location)) && (!m.Only || m.namesAll(c)) &&
 		!slices.ContainsFunc(m.Arguments, func(a Argument) bool { return !a.matches(s, p, strict) })
+}
+
+// chosenNames is the protocol in which who asks for a tool chooses what it is called.
+const chosenNames = "acp"
+
+// fitsTool says whether the call is of a tool that the match names. Where its name is chosen by who asks, how it is written
+// takes it past no rule that denies or asks; what is allowed is named as it stands.
+func (m Match) fitsTool(s Subject, strict bool) bool {
+	if s.Protocol == chosenNames && !strict {
+		return FitsFolded(m.Tool, s.Call.Tool)
+	}
+	return like(m.Tool, s.Call.Tool)
 }
 
 // namesAll says whether a call has no arguments but those that the match names, and asides.
@@ -82,6 +95,19 @@ func (a Argument) matches(s Subject, p Place, strict bool) bool {
 
 // Fits says whether the whole text fits a pattern as those of rules are: * is any text.
 func Fits(pattern, text string) bool { return like(pattern, text) }
+
+// FitsFolded is Fits however the two are written: case, white space and characters that do not show are nothing.
+func FitsFolded(pattern, text string) bool { return like(folded(pattern), folded(text)) }
+
+func folded(s string) string {
+	shows := func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsGraphic(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}
+	return strings.ToLower(strings.ToUpper(strings.Map(shows, s))) // both: some letters have more than two forms
+}
 
 // like says whether the whole text fits the pattern: * is any text, also none and also of many lines.
 func like(pattern, text string) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
@@ -75,9 +74,8 @@ func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 // gateHolds says whether the person is asked about a tool that no rule says anything of. Its name is the caller's to write, so
 // how it is written decides nothing.
 func gateHolds(g settings.Gate, tool string) bool {
-	plain := func(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 	return slices.ContainsFunc(g, func(pattern string) bool {
-		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.Fits(plain(pattern), plain(tool)))
+		return pattern == settings.GateAll || (pattern != settings.GateNone && gate.FitsFolded(pattern, tool))
 	})
 }
 
