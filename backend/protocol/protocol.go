@@ -58,8 +58,9 @@ type Route struct {
 	MaxBody int64
 	// CutBody hands a body that is larger on, cut one byte above MaxBody, for a protocol that refuses it in its own words.
 	CutBody bool
-	// Refused answers, in the protocol's own words, a request that the server refuses before Handle; nil: the server does.
-	Refused func(w http.ResponseWriter, e *Error) error
+	// Refused answers, in the protocol's own words, a request that the server refuses before Handle; nil: the server does. The
+	// request has its body as far as that could be read, for what the answer repeats of it and for nothing else.
+	Refused func(w http.ResponseWriter, r *http.Request, e *Error) error
 }
 
 // Handler answers one request. What it returns is written by the server, once, for every path alike.

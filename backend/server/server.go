@@ -196,12 +196,14 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 		return
 	}
 	c, err := who(route.Access)
+	limit := route.MaxBody
+	if limit == 0 {
+		limit = defaultMaxBody
+	}
 	if err == nil {
-		limit := route.MaxBody
-		if limit == 0 {
-			limit = defaultMaxBody
-		}
 		err = s.readBody(w, r, route, c, limit)
+	} else if route.Refused != nil && s.readBody(w, r, route, protocol.Caller{}, limit) != nil {
+		r.Body = http.NoBody // what came of it is no request
 	}
 	refused := err != nil
 	if !refused || route.Refused != nil {
@@ -209,7 +211,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 	}
 	if e := protocol.FromError(err); refused && e != nil && route.Refused != nil {
-		err = route.Refused(w, e)
+		err = route.Refused(w, r, e)
 	} else if !refused {
 		err = route.Handle(w, r, c)
 	}

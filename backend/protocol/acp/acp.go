@@ -2,8 +2,8 @@
 // each other work, and ask the person. It is neither the Agent Client Protocol nor any other one of these letters.
 //
 // acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong; who.go says for
-// whom a caller may speak. agents.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go: one
-// transaction and what is told after it. person.go is what the person sees of them, shown.go how it reads, reply.go what goes
+// whom a caller may speak. agents.go, ends.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go:
+// one transaction and what is told after it. person.go is what the person sees of them, shown.go how it reads, reply.go what goes
 // back, held.go those who wait for it, and run.go sends it on. queue.go hands out what waits, socket.go to whoever is
 // connected, which link.go knows; process.go keeps the processes that agents run as.
 package acp
@@ -85,8 +85,17 @@ func (b *Binding) Routes() []protocol.Route {
 	}
 }
 
-// refused says in the protocol's own words what the server has against a request, before anything of it was read.
-func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
+// refused says in the protocol's own words what the server has against a request. Nothing of it was looked at but what an
+// answer repeats.
+func (b *Binding) refused(w http.ResponseWriter, r *http.Request, e *protocol.Error) error {
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body) // it is in memory; without it the answer repeats nothing
+	}
+	return b.refuse(w, body, e)
+}
+
+func (b *Binding) refuse(w http.ResponseWriter, body []byte, e *protocol.Error) error {
 	f := faultf(invalidRequest, "%s", e.Message)
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -97,13 +106,13 @@ func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
 	case http.StatusTooManyRequests:
 		f = b.faultOf(&inbox.LimitError{What: e.Message, RetryAfter: e.RetryAfter})
 	}
-	return protocol.WriteRaw(w, e.Status, bare(f))
+	return protocol.WriteRaw(w, e.Status, refusal(body, f))
 }
 
 // kept answers a caller who may not come in.
-func (b *Binding) kept(w http.ResponseWriter, err error) error {
+func (b *Binding) kept(w http.ResponseWriter, body []byte, err error) error {
 	if e := protocol.FromError(err); e != nil {
-		return b.refused(w, e)
+		return b.refuse(w, body, e)
 	}
 	return err
 }
@@ -116,7 +125,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	}
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return b.kept(w, err)
+		return b.kept(w, body, err)
 	}
 	out := b.Answer(r.Context(), who, body)
 	if out == nil {
@@ -155,6 +164,11 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		}
 	}
 	waits.Wait()
+	return together(answers)
+}
+
+// together is the answers to a batch, nil being none; nil where there are none at all.
+func together(answers [][]byte) []byte {
 	var out []byte
 	for _, a := range answers {
 		if a == nil {

@@ -36,18 +36,7 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	if err := wire.Check(raw, maxDepth); err != nil {
 		return q, faultf(parseError, "this is not acceptable JSON: %s", err)
 	}
-	method, _ := wire.Get(raw, "method")
-	if q.method, _ = wire.String(method); len(q.method) > maxMethod {
-		q.method = "" // an answer does not repeat it
-	}
-	id, hasID := wire.Get(raw, "id")
-	_, isResult := wire.Get(raw, "result")
-	_, isError := wire.Get(raw, "error")
-	q.answer = isResult || isError
-	q.noID = !hasID
-	if hasID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
-		q.id = id
-	}
+	q.head()
 	fields, err := b.Schemas.Validate("acp/message", raw)
 	if err != nil {
 		return q, err
@@ -72,6 +61,22 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	return q, err
 }
 
+// head reads what an answer repeats of a request.
+func (q *request) head() {
+	method, _ := wire.Get(q.raw, "method")
+	if q.method, _ = wire.String(method); len(q.method) > maxMethod {
+		q.method = "" // an answer does not repeat it
+	}
+	id, hasID := wire.Get(q.raw, "id")
+	_, isResult := wire.Get(q.raw, "result")
+	_, isError := wire.Get(q.raw, "error")
+	q.answer = isResult || isError
+	q.noID = !hasID
+	if hasID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
+		q.id = id
+	}
+}
+
 func invalid(code int, below string, fields []schemas.FieldError) *fault {
 	f := fields[0]
 	name := strings.TrimPrefix(below+f.Pointer, "/")
@@ -93,15 +98,47 @@ func (q *request) answered(result []byte, f *fault) []byte {
 	if q.noID {
 		return nil
 	}
+	if f != nil {
+		return q.answerWith("error", f.json())
+	}
+	return q.answerWith("result", result)
+}
+
+func (q *request) answerWith(name string, value []byte) []byte {
 	m := []wire.Member{{Name: "jsonrpc", Value: []byte(`"2.0"`)}}
 	if q.id != nil {
 		m = append(m, wire.Member{Name: "id", Value: q.id})
 	}
-	m = append(m, wire.Member{Name: "method", Value: wire.Quote(q.method)})
-	if f != nil {
-		return wire.Compose(append(m, wire.Member{Name: "error", Value: f.json()}))
+	return wire.Compose(append(m, wire.Member{Name: "method", Value: wire.Quote(q.method)}, wire.Member{Name: name, Value: value}))
+}
+
+// refusal is the answer to a body that is not let in. Like every answer it names the methods that it answers; what asks for
+// no answer has one too, since there is one.
+func refusal(body []byte, f *fault) []byte {
+	if len(body) > MaxBody || wire.Check(body, maxDepth) != nil {
+		return bare(f)
 	}
-	return wire.Compose(append(m, wire.Member{Name: "result", Value: result}))
+	elements, err := wire.Elements(body)
+	if err != nil { // no array
+		return refusalOf(body, f)
+	}
+	if len(elements) == 0 || len(elements) > MaxBatch {
+		return bare(f)
+	}
+	answers := make([][]byte, len(elements))
+	for i, raw := range elements {
+		answers[i] = refusalOf(raw, f)
+	}
+	return together(answers)
+}
+
+func refusalOf(raw []byte, f *fault) []byte {
+	q := &request{raw: raw}
+	q.head()
+	if _, known := methods[q.method]; !known || q.answer {
+		return bare(f)
+	}
+	return q.answerWith("error", f.json())
 }
 
 // bare is the answer to what names no method: the one that the schema has no form for.

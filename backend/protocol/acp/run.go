@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"deskbell/backend/crew"
-	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/settings"
@@ -100,43 +99,6 @@ func (b *Binding) leaveProcesses(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		b.Log.Error("agents of an earlier start", "err", err)
 	}
-}
-
-// leaveRevoked ends agents that were revoked while nothing ran that could end them.
-func (b *Binding) leaveRevoked(ctx context.Context) {
-	err := b.do(ctx, func(t *turn) error {
-		all, err := t.CrewOf("")
-		if err != nil {
-			return err
-		}
-		for _, a := range all {
-			is, err := t.revoked(a)
-			if err == nil && is {
-				_, err = t.stop(a, revoked)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil && ctx.Err() == nil {
-		b.Log.Error("agents that were revoked", "err", err)
-	}
-}
-
-// revoked says whether the operator revoked an agent, or the principal that it is of.
-func (t *turn) revoked(a crew.Agent) (bool, error) {
-	for _, id := range []string{a.Peer, a.Principal, fleet.PeerID(Name, a.Principal)} {
-		known, err := t.Agent(id)
-		if errors.Is(err, fleet.ErrUnknownAgent) {
-			continue
-		}
-		if err != nil || !known.RevokedAt.IsZero() {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }
 
 // settle sends on what was decided and is not on its way yet.
