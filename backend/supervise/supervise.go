@@ -90,7 +90,7 @@ func Start(c Command) (*Process, error) {
 		defer close(p.done)
 		p.err = p.cmd.Wait()
 		endGroup(p.cmd.Process.Pid, grace) // should the supervisor have been killed, its group is not spared
-		p.Stop()
+		p.once.Do(p.letGo)
 	}()
 	return p, nil
 }
@@ -151,7 +151,14 @@ func (p *Process) Code() int {
 func (p *Process) Stderr() string { return p.tail.String() }
 
 // Stop asks for the end of the command and everything that it started, and does not wait.
-func (p *Process) Stop() { p.once.Do(func() { _ = p.leash.Close() }) }
+func (p *Process) Stop() {
+	p.once.Do(func() {
+		p.letGo()
+		wakeGroup(p.cmd.Process.Pid) // a supervisor that its command stopped sees nothing
+	})
+}
+
+func (p *Process) letGo() { _ = p.leash.Close() }
 
 // Kill ends the command and everything that it started, and returns when that is done.
 func (p *Process) Kill() {
@@ -159,6 +166,7 @@ func (p *Process) Kill() {
 	select {
 	case <-p.done:
 	case <-time.After(p.grace + Grace + time.Second):
+		sweepBelow(p.cmd.Process.Pid) // it does not get to do that itself
 		killGroup(p.cmd.Process.Pid)
 		<-p.done
 	}

@@ -48,14 +48,63 @@ func sweep() bool {
 	}
 }
 
-// children are the processes whose parent is this one: it started them, or they were left to it. Every kernel says so of
-// each process; the list of a parent's children is only there where it was built in.
+// sweepBelow kills what is below another process until nothing is, for as long as a command has to end.
+func sweepBelow(pid int) {
+	for until := time.Now().Add(Grace); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		left := below(pid)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// below are the processes below another one that have not ended: whatever left its parent is a child of the supervisor.
+func below(pid int) []int {
+	all := processes()
+	found := map[int]bool{pid: true}
+	var pids []int
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if found[p.parent] && !found[p.pid] {
+				found[p.pid], grown = true, true
+				if !p.ended {
+					pids = append(pids, p.pid)
+				}
+			}
+		}
+	}
+	return pids
+}
+
+// children are the processes whose parent is this one: it started them, or they were left to it.
 func children() []int {
+	var pids []int
+	for _, p := range processes() {
+		if p.parent == os.Getpid() {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
+}
+
+// process is one of the system's.
+type process struct {
+	pid, parent int
+	ended       bool // and nobody asked how
+}
+
+// processes are all that there are. Every kernel says of each process whose it is; the list of a parent's children is only
+// there where it was built in.
+func processes() []process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	var pids []int
+	var all []process
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -67,9 +116,12 @@ func children() []int {
 		}
 		// The name, in parentheses, may have anything in it; then come the state and the parent.
 		rest := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if len(rest) > 1 && rest[1] == strconv.Itoa(os.Getpid()) {
-			pids = append(pids, pid)
+		if len(rest) < 2 {
+			continue
+		}
+		if parent, err := strconv.Atoi(rest[1]); err == nil {
+			all = append(all, process{pid: pid, parent: parent, ended: rest[0] == "Z"})
 		}
 	}
-	return pids
+	return all
 }

@@ -100,6 +100,67 @@ func TestKillLeavesNobody(t *testing.T) {
 	p.Kill() // again is nothing
 }
 
+// A supervisor that its command stopped (SIGSTOP) does not keep what it supervises alive: neither where the command goes on
+// stopping it, nor where its starter is killed meanwhile.
+func TestStoppedSupervisorLeavesNobody(t *testing.T) {
+	for name, script := range map[string]string{
+		"once":         "\nkill -STOP $PPID; while :; do sleep 1; done",
+		"again always": "\nwhile :; do kill -STOP $PPID; done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			p, err := Start(Command{Argv: []string{"/bin/sh", "-c", stopping(dir, script)}, Env: os.Environ(), Grace: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids := family(t, dir)
+			until(t, "the supervisor is stopped", func() bool { return stopped(p.cmd.Process.Pid) })
+			p.Kill()
+			for name, pid := range pids {
+				if runs(pid) {
+					t.Errorf("%s (%d) still runs", name, pid)
+				}
+			}
+		})
+	}
+}
+
+func TestKilledStarterOfAStoppedSupervisorLeavesNobody(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), starter+"="+stopping(dir, "\nkill -STOP $PPID; echo $PPID >supervisor; while :; do sleep 1; done"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := family(t, dir)
+	until(t, "the supervisor is stopped", func() bool {
+		text, err := os.ReadFile(filepath.Join(dir, "supervisor"))
+		var pid int
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &pid)
+		}
+		return err == nil && stopped(pid)
+	})
+	if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	for name, pid := range pids {
+		until(t, name+" is gone", func() bool { return !runs(pid) })
+	}
+}
+
+// stopping is a stubborn family whose head does something else than to wait.
+func stopping(dir, does string) string {
+	return strings.TrimSuffix(stubborn(dir), "\nwhile :; do sleep 1; done") + does
+}
+
+// stopped says whether a process is stopped.
+func stopped(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && strings.HasPrefix(string(text)[strings.LastIndexByte(string(text), ')')+2:], "T")
+}
+
 func TestKilledStarterLeavesNobody(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("/proc/self/exe")

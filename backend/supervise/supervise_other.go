@@ -14,6 +14,10 @@ func ownGroup() *syscall.SysProcAttr { return nil }
 
 func killGroup(int) {}
 
+func wakeGroup(int) {}
+
+func sweepBelow(int) {}
+
 func endGroup(int, time.Duration) {}
 
 func status(s *os.ProcessState) int { return s.ExitCode() }

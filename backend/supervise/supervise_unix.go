@@ -18,6 +18,9 @@ func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true
 
 func killGroup(leader int) { _ = syscall.Kill(-leader, syscall.SIGKILL) } // it may be gone already
 
+// wakeGroup lets a group go on that was stopped.
+func wakeGroup(leader int) { _ = syscall.Kill(-leader, syscall.SIGCONT) }
+
 // endGroup ends what is left of a group whose supervisor is gone. Its command was told so by the system, where the system
 // does that; after the grace nothing of the group is spared.
 func endGroup(leader int, grace time.Duration) {
