@@ -95,7 +95,7 @@ test('an agent of ACP that has ended is shown as ended, takes no message, and wh
   await page.says('main details', /acp\/code-reviewer-\w+\s+ended \d/);
 });
 
-test('the agents of a revoked principal have ended', among, async ({ hub, page, p, given: g }) => {
+test('the agents of a revoked principal have ended', among, async ({ hub, page, p }) => {
   await hub.call('DELETE', '/v1/agents/hand');
   await page.keys('g', 'f');
   await p.getByText('3 agents that have ended').click();
