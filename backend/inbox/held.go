@@ -8,7 +8,8 @@ import (
 )
 
 // Await returns a held item once it has ended, by whatever ended it. While it waits, its agent counts as waiting now.
-// Errors: ErrNotFound, or ctx's: then the stored item is as it was, and whoever waited decides whether to Leave it.
+// Errors: ErrNotFound, the store's, or ctx's: then the stored item is as it was, and whoever waited decides whether to
+// Leave it.
 func (in *Inbox) Await(ctx context.Context, id string) (Item, error) {
 	changed, stop := in.watchers.watch(id, true)
 	defer stop()

@@ -141,13 +141,19 @@ func (l *live) decided(ctx context.Context, w *waiting, a pirpc.Ask, it inbox.It
 	if err == nil {
 		return ended, nil
 	}
-	return l.leave(ctx, it.ID)
+	why := context.Cause(ctx)
+	if why == nil {
+		l.b.Log.Error("a dialog could not be waited for", "protocol", Name, "err", err)
+		why = errUnread
+	}
+	return l.leave(ctx, it.ID, why)
 }
 
-// leave closes the card of a dialog that nobody waits for any more. One whose time is over has expired; one that was
-// decided by now stays so.
-func (l *live) leave(ctx context.Context, id string) (inbox.Item, error) {
-	why := context.Cause(ctx)
+var errUnread = errors.New("the hub could not read the question any more")
+
+// leave closes the card of a dialog that nobody waits for any more, and says why. One whose time is over has expired; one
+// that was decided by now stays so.
+func (l *live) leave(ctx context.Context, id string, why error) (inbox.Item, error) {
 	ctx = context.WithoutCancel(ctx)
 	it, err := l.b.Inbox.Get(ctx, id)
 	if err == nil && !it.Terminal() {

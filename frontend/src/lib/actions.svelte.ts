@@ -95,6 +95,18 @@ export async function mark(id: string, marks: Marks): Promise<boolean> {
   return done;
 }
 
+async function markAllRead(): Promise<void> {
+  try {
+    await api.markAllRead(inbox.box);
+  } catch (e) {
+    ui.toast(e instanceof Refused ? e.message : 'The hub did not answer; whether they are marked shows when it is back.', 'bad');
+    desk.noticed(e);
+    return;
+  }
+  await inbox.reload();
+  void desk.refreshState();
+}
+
 /** A mark that takes the item out of this list: the selection goes on. */
 export async function putAway(id: string, marks: Marks): Promise<boolean> {
   const next = inbox.selectedId === id ? (after(inbox.rows, inbox.index)?.id ?? null) : undefined;
@@ -346,7 +358,7 @@ export function run(id: CommandId, key = ''): void {
       if (marks) void putAway(marks.id, { archived: !marks.archived }).then(() => said(marks.id, !marks.archived));
       return;
     case 'unread': if (marks) void mark(marks.id, { read: false }); return;
-    case 'mark-all-read': void api.markAllRead(inbox.box).then(() => inbox.reload()).then(() => desk.refreshState()); return;
+    case 'mark-all-read': void markAllRead(); return;
     case 'message': return compose.open(ui.view === 'agents' && ui.agent !== null ? ui.agent : undefined);
     case 'new-talk':
       go('conversations');
