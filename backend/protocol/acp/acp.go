@@ -85,7 +85,7 @@ func (b *Binding) Routes() []protocol.Route {
 	}
 }
 
-// refused says in the protocol's own words what the server has against a request, before anything of it was read.
+// refused says in the protocol's own words what the server has against a request, before any message of it was read.
 func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
 	f := faultf(invalidRequest, "%s", e.Message)
 	switch e.Status {
@@ -100,14 +100,6 @@ func (b *Binding) refused(w http.ResponseWriter, e *protocol.Error) error {
 	return protocol.WriteRaw(w, e.Status, bare(f))
 }
 
-// kept answers a caller who may not come in.
-func (b *Binding) kept(w http.ResponseWriter, err error) error {
-	if e := protocol.FromError(err); e != nil {
-		return b.refused(w, e)
-	}
-	return err
-}
-
 // post answers POST /acp: one message or an array of them.
 func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	body, err := io.ReadAll(r.Body)
@@ -116,7 +108,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	}
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return b.kept(w, err)
+		return err
 	}
 	out := b.Answer(r.Context(), who, body)
 	if out == nil {
