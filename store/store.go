@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -26,7 +28,10 @@ import (
 const DatabaseFile = "deskbell.db"
 
 // LockedError: another hub has the data folder.
-type LockedError struct{ Dir string }
+type LockedError struct {
+	Dir string
+	PID int // its process; 0: it is not known yet
+}
 
 func (e *LockedError) Error() string { return "another hub is using " + e.Dir }
 
@@ -75,7 +80,10 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 		return nil, fmt.Errorf("lock of the data folder: %w", err)
 	}
 	if !got {
-		return nil, &LockedError{Dir: dir}
+		return nil, &LockedError{Dir: dir, PID: holder(lock.Path())}
+	}
+	if err := os.WriteFile(lock.Path(), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		log.Debug("who has the data folder is not written down", "err", err) // some systems forbid it while the file is locked
 	}
 	s := &Store{
 		dir: dir, lock: lock, log: log,
@@ -87,10 +95,27 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
+// holder is the process that wrote itself down as who has the lock; 0: none did.
+func holder(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 while it is being written
+	return pid
+}
+
 func (s *Store) open(ctx context.Context) (err error) {
 	path := filepath.Join(s.dir, DatabaseFile)
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 && s.hadLife() {
 		return fmt.Errorf("%s is damaged: it is empty, though the folder has been used. Restore it from a backup, or remove it to begin anew", path)
+	}
+	all, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, path, len(all)); err != nil {
+		return err
 	}
 	// The file is made before SQLite does, so that it is never readable by others; SQLite gives its siblings the same mode.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -105,10 +130,6 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.write.SetMaxOpenConns(1)
-	all, err := migrations()
-	if err != nil {
-		return err
-	}
 	if err := migrate(ctx, s.write, path, all, s.log); err != nil {
 		return err
 	}
