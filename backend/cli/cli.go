@@ -19,6 +19,7 @@ import (
 	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/config"
+	"deskbell/backend/inbox"
 )
 
 // The exit codes. Scripts rely on them.
@@ -129,7 +130,7 @@ func (a *app) exitCode(err error) int {
 	if errors.As(err, &refused) {
 		for _, f := range refused.Details {
 			if !strings.Contains(err.Error(), f.Message) {
-				a.say("  %s: %s", f.Pointer, f.Message)
+				a.say("  %s", inbox.FieldError{Pointer: f.Pointer, Message: f.Message})
 			}
 		}
 	}

@@ -237,7 +237,7 @@ func (b *Binding) check(q call) error {
 	var texts []string
 	fields := []map[string]string{}
 	for _, f := range bad {
-		texts = append(texts, strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", ".")+": "+f.Message)
+		texts = append(texts, strings.TrimPrefix(strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", ".")+": "+f.Message, ": "))
 		fields = append(fields, map[string]string{"pointer": f.Pointer, "reason": f.Message})
 	}
 	return &mapnet.Error{Code: mapnet.CodeInvalidParams, Message: "Invalid params: " + strings.Join(texts, "; "), Details: map[string]any{"fields": fields}}
