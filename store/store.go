@@ -57,7 +57,7 @@ type Store struct {
 	// onCommit is told before and after every commit; only the crash test sets it.
 	onCommit func(before bool)
 
-	failing atomic.Bool  // the last commit did not happen
+	failing atomic.Bool  // a write failed, and none of some size has succeeded since
 	nextDue atomic.Int64 // when the next thing falls due, in milliseconds; 0: nothing will
 
 	reads sync.Map // query text -> *sql.Stmt
@@ -203,20 +203,24 @@ func (s *Store) shut() error {
 // Dir is the data folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Ping asks the database for a sign of life. When the last commit failed it tries another, which leaves nothing behind.
+// probeSize is what a hub that could not write has to be able to write before it says that it can: a small write may find
+// room where a message does not.
+const probeSize = 256 << 10
+
+// Ping asks the database for a sign of life. After a write that failed it tries another, which leaves nothing behind.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.inPlace(); err != nil {
 		return err
 	}
 	if s.failing.Load() {
-		if err := s.do(ctx, func(t *tx) error {
-			if err := t.exec(`INSERT OR REPLACE INTO reclassify (agent) VALUES ('')`); err != nil {
+		// Two commits: of what one transaction makes and takes away again, nothing would be written.
+		const probe = `replace(printf('%*c', ?1, ' '), ' ', '?')` // the id of no agent
+		for _, q := range []string{`INSERT OR REPLACE INTO reclassify (agent) VALUES (` + probe + `)`, `DELETE FROM reclassify WHERE agent = ` + probe} {
+			if err := s.do(ctx, func(t *tx) error { return t.exec(q, probeSize) }); err != nil {
 				return err
 			}
-			return t.exec(`DELETE FROM reclassify WHERE agent = ''`)
-		}); err != nil {
-			return err
 		}
+		s.failing.Store(false)
 	}
 	return s.read.PingContext(ctx)
 }
