@@ -51,10 +51,12 @@ type Store struct {
 	closed  sync.Once
 
 	// What follows belongs to the writer goroutine.
-	rev    int64
-	counts *counter
+	rev     int64
+	counts  *counter
+	written int64 // jobs that ran
+	indexed int64 // the same just after the last batch of the search index
 
-	// onCommit is told before and after every commit; only the crash test sets it.
+	// onCommit is told before and after every commit; only tests set it.
 	onCommit func(before bool)
 
 	failing atomic.Bool  // a write failed, and none of some size has succeeded since

@@ -189,7 +189,9 @@ func noStorage(err error) error {
 func (s *Store) runJobs(t *tx, group []*job) error {
 	for _, j := range group {
 		var stands bool
-		if stands, j.err = s.runJob(t, j); !stands {
+		stands, j.err = s.runJob(t, j)
+		s.written++
+		if !stands {
 			return fmt.Errorf("undone with another write that failed: %w", j.err)
 		}
 	}
