@@ -79,13 +79,19 @@ type notifications struct {
 type RunningError struct{ Other Info }
 
 func (e *RunningError) Error() string {
-	if e.Other.PID == 0 {
+	switch {
+	case e.Other.PID == 0:
 		return "another hub is using this data folder"
+	case e.Other.URL == "":
+		return fmt.Sprintf("another hub is using this data folder: pid %d, which has not said yet where it answers", e.Other.PID)
 	}
 	return fmt.Sprintf("another hub is using this data folder: pid %d at %s", e.Other.PID, e.Other.URL)
 }
 
-// Open opens the data folder and puts the hub together. Errors: *RunningError when another hub has the folder.
+// NewerError: a later version of the program wrote the data folder, which was left as it is.
+type NewerError = store.NewerSchemaError
+
+// Open opens the data folder and puts the hub together. Errors: *RunningError when another hub has the folder; *NewerError.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger) (*Hub, error) {
 	return open(ctx, cfg, log, time.Now, schemas.Load)
 }
@@ -96,6 +102,9 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() t
 	var locked *store.LockedError
 	if errors.As(err, &locked) {
 		other, _ := ReadInfo(cfg.Data) // without it the message says less
+		if locked.PID != 0 && locked.PID != other.PID {
+			other = Info{PID: locked.PID} // hub.json is of another, which is gone
+		}
 		return nil, &RunningError{Other: other}
 	}
 	if err != nil {

@@ -74,7 +74,9 @@ func TestPairing(t *testing.T) {
 	if s, c := p.poll(); s != "pending" || c != nil {
 		t.Errorf("%s %v", s, c)
 	}
-	p.c.call("GET", "/v1/pairings/"+p.ID, nil).want(http.StatusUnauthorized)
+	if r := p.c.call("GET", "/v1/pairings/"+p.ID, nil).want(http.StatusOK); r.get("credentials") != "" {
+		t.Errorf("%s", r.body)
+	}
 	p.c.call("GET", "/v1/pairings/"+p.ID, nil, "Authorization", "Bearer wrong").want(http.StatusNotFound)
 	p.c.call("GET", "/v1/pairings/pair_none", nil, "Authorization", "Bearer "+p.Secret).want(http.StatusNotFound)
 	p.c.call("POST", "/api/pairings/"+p.ID, msg{"approve": true}).want(http.StatusUnauthorized)

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -87,5 +88,28 @@ func TestAMissingSecretIsNamed(t *testing.T) {
 	}
 	if _, err := os.Stat(left); err == nil {
 		t.Error("what a write that was cut short left behind is still there")
+	}
+}
+
+// Who has the folder is named, and nobody else: hub.json may be of one that was killed, or of another process by now.
+func TestOnlyWhoHasTheFolderIsNamed(t *testing.T) {
+	h := openHouse(t)
+	again := func() Info {
+		t.Helper()
+		_, err := open(context.Background(), config.Config{Data: h.dir}, slog.New(slog.DiscardHandler), time.Now, loadSchemas)
+		var other *RunningError
+		if !errors.As(err, &other) {
+			t.Fatalf("opened twice: %v", err)
+		}
+		return other.Other
+	}
+	if got := again(); got.PID != os.Getpid() || got.URL != h.hub.URL() {
+		t.Errorf("%+v", got)
+	}
+	if err := writeInfo(h.dir, Info{URL: "http://127.0.0.1:1", PID: os.Getppid()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := again(); got != (Info{PID: os.Getpid()}) {
+		t.Errorf("%+v, want the process that has it and nothing of the other", got)
 	}
 }

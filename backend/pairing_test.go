@@ -85,3 +85,29 @@ func TestWithdrawingAPairing(t *testing.T) {
 		t.Error("the withdrawal came too late and took something back")
 	}
 }
+
+// Anyone on this machine may see where a pairing stands; its code and its credentials are for whoever has its secret, and
+// looking without it uses nothing up.
+func TestAPairingIsSeenByAnyoneAndFetchedByItsAsker(t *testing.T) {
+	h := openHouse(t)
+	p := h.pair("bot")
+	look := func(header ...string) reply { return (&client{h: h}).call("GET", "/v1/pairings/"+p.ID, nil, header...) }
+	for _, state := range []string{"pending", "approved"} {
+		r := look().want(200)
+		if r.get("state") != state || r.get("id") != p.ID || r.get("expires_at") == "" || r.get("code") != "" || r.get("credentials") != "" || strings.Contains(string(r.body), p.Secret) {
+			t.Errorf("%s: %s", state, r.body)
+		}
+		look("Authorization", "Bearer dbp_wrong").want(404)
+		if state == "pending" {
+			p.decide(true).want(200)
+		}
+	}
+	if _, c := p.poll(); c == nil || !h.works(*c) {
+		t.Error("the asker did not get the credentials")
+	}
+	look().want(200)
+	(&client{h: h}).call("GET", "/v1/pairings/pair_none", nil).want(404)
+	if lines := h.refusals(); len(lines) != 2 || lines[0] != "unknown pairing "+p.ID+" not_found" {
+		t.Errorf("on record: %q", lines)
+	}
+}

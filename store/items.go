@@ -318,8 +318,8 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 			return it, err
 		}
 	}
-	if ch.Withdraw {
-		if err := t.exec(`UPDATE owed SET state = 'gave_up', round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, n); err != nil {
+	if ch.Withdraw != "" {
+		if err := t.exec(`UPDATE owed SET state = ?, round = round + 1 WHERE item = ? AND state IN ('pending', 'waiting_approval')`, string(ch.Withdraw), n); err != nil {
 			return it, err
 		}
 	}

@@ -82,7 +82,8 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 		columns = briefColumns
 	}
 	rows, err := s.query(ctx, `SELECT `+columns+`,
-			coalesce((SELECT state FROM owed WHERE item = items.n AND (state IN ('waiting_approval', 'gave_up', 'refused') OR state = 'pending' AND attempts > 0)), '')
+			coalesce((SELECT state FROM owed WHERE item = items.n AND (state = 'waiting_approval' OR state = 'pending' AND attempts > 0
+				OR state IN ('gave_up', 'refused') AND items.track NOT IN ('delivered-to-agent', 'acknowledged'))), '')
 		FROM `+tables(f)+` WHERE `+strings.Join(where, " AND ")+` ORDER BY `+order+` LIMIT ?`, args...)
 	if err != nil {
 		return nil, "", fmt.Errorf("list: %w", err)

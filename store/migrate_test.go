@@ -2,7 +2,9 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -98,4 +100,82 @@ func TestAnEarlierDatabaseGetsRulesAndSessions(t *testing.T) {
 	if held, err := s.HeldItems(t.Context()); err != nil || len(held) != 0 {
 		t.Errorf("%v, %v", held, err)
 	}
+}
+
+// A database that a later version wrote is left as it lies there, whether its number stands in the file or in the log beside it.
+func TestANewerDatabaseIsNotTouched(t *testing.T) {
+	for what, prepare := range map[string]func(t *testing.T, db *sql.DB){
+		"journal of another kind, as a backup has it": func(t *testing.T, db *sql.DB) {
+			mustExec(t, db, `PRAGMA journal_mode = DELETE`)
+			mustExec(t, db, `PRAGMA user_version = 99`)
+		},
+		"log": func(t *testing.T, db *sql.DB) { mustExec(t, db, `PRAGMA user_version = 99`) },
+		"its number in the log alone": func(t *testing.T, db *sql.DB) {
+			mustExec(t, db, `PRAGMA wal_checkpoint(TRUNCATE)`)
+			mustExec(t, db, `PRAGMA user_version = 99`)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			from, dir := t.TempDir(), t.TempDir()
+			s, err := Open(t.Context(), from, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			insert(t, s, newItem(1))
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("sqlite", dsn(filepath.Join(from, DatabaseFile), false))
+			if err != nil {
+				t.Fatal(err)
+			}
+			db.SetMaxOpenConns(1)
+			prepare(t, db)
+			for _, end := range []string{"", "-wal"} { // as a hub that was killed leaves them
+				if raw, err := os.ReadFile(filepath.Join(from, DatabaseFile+end)); err == nil {
+					if err := os.WriteFile(filepath.Join(dir, DatabaseFile+end), raw, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			before := filesOf(t, dir)
+			var newer *NewerSchemaError
+			if _, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler)); !errors.As(err, &newer) || newer.Have != 99 {
+				t.Fatalf("%v", err)
+			}
+			after := filesOf(t, dir)
+			delete(after, "lock")
+			if !maps.Equal(before, after) {
+				t.Errorf("files changed: %d before, %d after", len(before), len(after))
+			}
+		})
+	}
+}
+
+func mustExec(t *testing.T, db *sql.DB, q string) {
+	t.Helper()
+	if _, err := db.Exec(q); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// filesOf are the files of a folder and what is in them.
+func filesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, e := range list {
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = string(raw)
+	}
+	return files
 }

@@ -165,16 +165,20 @@ func (s *Store) HostsAwaiting(ctx context.Context) (map[string][]string, error) 
 // FailedItems returns how many items in Done have an answer that could not be delivered. What was archived is not counted.
 func (s *Store) FailedItems(ctx context.Context) (n int, err error) {
 	st, err := s.stmt(ctx, `SELECT count(*) FROM owed CROSS JOIN items ON items.n = owed.item
-		WHERE owed.state IN ('gave_up', 'refused') AND items.box = 'done'`)
+		WHERE owed.state IN ('gave_up', 'refused') AND items.box = 'done' AND items.track NOT IN ('delivered-to-agent', 'acknowledged')`)
 	if err != nil {
 		return 0, err
 	}
 	return n, st.QueryRowContext(ctx).Scan(&n)
 }
 
-// OwedCounts returns how many pushes stand in each state.
+// OwedCounts returns how many pushes stand in each state. One that failed while its receiver got what it carries another way
+// is not counted among those that failed.
 func (s *Store) OwedCounts(ctx context.Context) (map[inbox.OwedState]int, error) {
-	rows, err := s.query(ctx, `SELECT state, count(*) FROM owed GROUP BY state`)
+	rows, err := s.query(ctx, `SELECT CASE WHEN state IN ('gave_up', 'refused') AND (
+			EXISTS (SELECT 1 FROM items WHERE n = owed.item AND track IN ('delivered-to-agent', 'acknowledged'))
+			OR EXISTS (SELECT 1 FROM entries WHERE key = owed.entry AND delivered_at > 0)
+		) THEN 'collected' ELSE state END AS stands, count(*) FROM owed GROUP BY stands`)
 	if err != nil {
 		return nil, err
 	}

@@ -11,14 +11,19 @@ import (
 	"deskbell/backend/inbox"
 )
 
-// indexBatch is how many items' text goes into the index in one commit: small, because others wait for the commit.
-const indexBatch = 24
+// How many items' text goes into the index in one commit. Small while others write, because they wait for the commit; more
+// when a search waits for it; and where nobody else writes as many as make each item cheapest.
+const (
+	indexBatch  = 24
+	searchBatch = 96
+	idleBatch   = 256
+)
 
 // RunIndexer keeps the search index up with the items until ctx ends. It works in small batches when nothing else has
 // been written for a moment, or after a second at the latest.
 func (s *Store) RunIndexer(ctx context.Context) error {
 	for {
-		left, err := s.indexSome(ctx)
+		left, err := s.indexSome(ctx, indexBatch)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, ErrClosed) {
 			s.log.Error("search index", "err", err)
 		}
@@ -37,15 +42,15 @@ func (s *Store) RunIndexer(ctx context.Context) error {
 // catchUp indexes everything stored before the call.
 func (s *Store) catchUp(ctx context.Context) error {
 	for {
-		left, err := s.indexSome(ctx)
+		left, err := s.indexSome(ctx, searchBatch)
 		if err != nil || !left {
 			return err
 		}
 	}
 }
 
-// indexSome indexes a batch and says whether more is left.
-func (s *Store) indexSome(ctx context.Context) (left bool, err error) {
+// indexSome indexes a batch, a larger one when nobody has written since the last, and says whether more is left.
+func (s *Store) indexSome(ctx context.Context, batch int) (left bool, err error) {
 	// Looked up by a reader first, so that an idle hub writes nothing.
 	var one int
 	st, err := s.stmt(ctx, `SELECT 1 FROM reindex LIMIT 1`)
@@ -59,7 +64,11 @@ func (s *Store) indexSome(ctx context.Context) (left bool, err error) {
 		return false, err
 	}
 	err = s.do(ctx, func(t *tx) error {
-		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE n IN (SELECT n FROM reindex ORDER BY n LIMIT ?)`, indexBatch)
+		if s.written == s.indexed {
+			batch = idleBatch
+		}
+		s.indexed = s.written + 1 // with this one
+		rows, err := t.rows(`SELECT `+itemColumns+` FROM items WHERE n IN (SELECT n FROM reindex ORDER BY n LIMIT ?)`, batch)
 		if err != nil {
 			return err
 		}
@@ -92,7 +101,7 @@ func (s *Store) indexSome(ctx context.Context) (left bool, err error) {
 				return err
 			}
 		}
-		left = len(all) == indexBatch
+		left = len(all) == batch
 		return nil
 	})
 	return left, err

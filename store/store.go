@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -26,7 +28,10 @@ import (
 const DatabaseFile = "deskbell.db"
 
 // LockedError: another hub has the data folder.
-type LockedError struct{ Dir string }
+type LockedError struct {
+	Dir string
+	PID int // its process; 0: it is not known yet
+}
 
 func (e *LockedError) Error() string { return "another hub is using " + e.Dir }
 
@@ -46,13 +51,15 @@ type Store struct {
 	closed  sync.Once
 
 	// What follows belongs to the writer goroutine.
-	rev    int64
-	counts *counter
+	rev     int64
+	counts  *counter
+	written int64 // jobs that ran
+	indexed int64 // the same just after the last batch of the search index
 
-	// onCommit is told before and after every commit; only the crash test sets it.
+	// onCommit is told before and after every commit; only tests set it.
 	onCommit func(before bool)
 
-	failing atomic.Bool  // the last commit did not happen
+	failing atomic.Bool  // a write failed, and none of some size has succeeded since
 	nextDue atomic.Int64 // when the next thing falls due, in milliseconds; 0: nothing will
 
 	reads sync.Map // query text -> *sql.Stmt
@@ -75,7 +82,10 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 		return nil, fmt.Errorf("lock of the data folder: %w", err)
 	}
 	if !got {
-		return nil, &LockedError{Dir: dir}
+		return nil, &LockedError{Dir: dir, PID: holder(lock.Path())}
+	}
+	if err := os.WriteFile(lock.Path(), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		log.Debug("who has the data folder is not written down", "err", err) // some systems forbid it while the file is locked
 	}
 	s := &Store{
 		dir: dir, lock: lock, log: log,
@@ -87,10 +97,27 @@ func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
 	return s, nil
 }
 
+// holder is the process that wrote itself down as who has the lock; 0: none did.
+func holder(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text))) // 0 while it is being written
+	return pid
+}
+
 func (s *Store) open(ctx context.Context) (err error) {
 	path := filepath.Join(s.dir, DatabaseFile)
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 && s.hadLife() {
 		return fmt.Errorf("%s is damaged: it is empty, though the folder has been used. Restore it from a backup, or remove it to begin anew", path)
+	}
+	all, err := migrations()
+	if err != nil {
+		return err
+	}
+	if err := refuseNewer(ctx, path, len(all)); err != nil {
+		return err
 	}
 	// The file is made before SQLite does, so that it is never readable by others; SQLite gives its siblings the same mode.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -105,10 +132,6 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.write.SetMaxOpenConns(1)
-	all, err := migrations()
-	if err != nil {
-		return err
-	}
 	if err := migrate(ctx, s.write, path, all, s.log); err != nil {
 		return err
 	}
@@ -182,20 +205,24 @@ func (s *Store) shut() error {
 // Dir is the data folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Ping asks the database for a sign of life. When the last commit failed it tries another, which leaves nothing behind.
+// probeSize is what a hub that could not write has to be able to write before it says that it can: a small write may find
+// room where a message does not.
+const probeSize = 256 << 10
+
+// Ping asks the database for a sign of life. After a write that failed it tries another, which leaves nothing behind.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.inPlace(); err != nil {
 		return err
 	}
 	if s.failing.Load() {
-		if err := s.do(ctx, func(t *tx) error {
-			if err := t.exec(`INSERT OR REPLACE INTO reclassify (agent) VALUES ('')`); err != nil {
+		// Two commits: of what one transaction makes and takes away again, nothing would be written.
+		const probe = `replace(printf('%*c', ?1, ' '), ' ', '?')` // the id of no agent
+		for _, q := range []string{`INSERT OR REPLACE INTO reclassify (agent) VALUES (` + probe + `)`, `DELETE FROM reclassify WHERE agent = ` + probe} {
+			if err := s.do(ctx, func(t *tx) error { return t.exec(q, probeSize) }); err != nil {
 				return err
 			}
-			return t.exec(`DELETE FROM reclassify WHERE agent = ''`)
-		}); err != nil {
-			return err
 		}
+		s.failing.Store(false)
 	}
 	return s.read.PingContext(ctx)
 }

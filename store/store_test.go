@@ -572,16 +572,19 @@ func TestAFullDiskFailsTheGroupAndSaysSo(t *testing.T) {
 	for i := range 10 {
 		insert(t, s, newItem(i))
 	}
-	err := s.do(t.Context(), func(t *tx) error {
-		var pages, most int
-		if err := t.row(`PRAGMA page_count`).Scan(&pages); err != nil {
-			return err
+	room := func(more int) {
+		t.Helper()
+		if err := s.do(t.Context(), func(t *tx) error {
+			var pages, most int
+			if err := t.row(`PRAGMA page_count`).Scan(&pages); err != nil {
+				return err
+			}
+			return t.row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+more)).Scan(&most)
+		}); err != nil {
+			t.Fatal(err)
 		}
-		return t.row(fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+40)).Scan(&most)
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	room(40)
 	started, gate := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { // keeps the writer until the others form one group behind it
@@ -608,14 +611,16 @@ func TestAFullDiskFailsTheGroupAndSaysSo(t *testing.T) {
 			t.Errorf("write %d: told %v, stored: %v", i, j.err, err)
 		}
 	}
-	if !s.failing.Load() {
-		t.Error("a failed commit is not noted")
+	insert(t, s, newItem(199)) // there is room for this one, and for little else
+	if err := s.Ping(t.Context()); !errors.Is(err, inbox.ErrNoStorage) {
+		t.Errorf("it is ready for more than there is room for: %v", err)
 	}
+	room(1000)
 	if err := s.Ping(t.Context()); err != nil || s.failing.Load() {
 		t.Errorf("with room again it is not ready: %v", err)
 	}
 	insert(t, s, newItem(200)) // and the next one works
-	if c, err := s.Counts(t.Context()); err != nil || c.Needs != 11 {
+	if c, err := s.Counts(t.Context()); err != nil || c.Needs != 12 {
 		t.Errorf("counts %+v, %v", c, err)
 	}
 }

@@ -142,8 +142,8 @@ func (s *Store) commit(t *tx, group []*job) {
 			}
 			err = t.exec(`COMMIT`)
 		}
-		s.failing.Store(err != nil)
 		if err != nil {
+			s.failing.Store(true)
 			_ = t.exec(`ROLLBACK`) // there may be none left to roll back: then SQLite has done it
 		}
 	}
@@ -160,7 +160,9 @@ func (s *Store) commit(t *tx, group []*job) {
 		case err != nil && j.err == nil:
 			j.err = fmt.Errorf("commit: %w", noStorage(err))
 		case j.err != nil:
-			j.err = noStorage(j.err)
+			if j.err = noStorage(j.err); errors.Is(j.err, inbox.ErrNoStorage) {
+				s.failing.Store(true)
+			}
 		default:
 			for _, f := range j.after {
 				f()
@@ -187,7 +189,9 @@ func noStorage(err error) error {
 func (s *Store) runJobs(t *tx, group []*job) error {
 	for _, j := range group {
 		var stands bool
-		if stands, j.err = s.runJob(t, j); !stands {
+		stands, j.err = s.runJob(t, j)
+		s.written++
+		if !stands {
 			return fmt.Errorf("undone with another write that failed: %w", j.err)
 		}
 	}

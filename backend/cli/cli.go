@@ -19,6 +19,7 @@ import (
 	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/config"
+	"deskbell/backend/inbox"
 )
 
 // The exit codes. Scripts rely on them.
@@ -129,7 +130,7 @@ func (a *app) exitCode(err error) int {
 	if errors.As(err, &refused) {
 		for _, f := range refused.Details {
 			if !strings.Contains(err.Error(), f.Message) {
-				a.say("  %s: %s", f.Pointer, f.Message)
+				a.say("  %s", inbox.FieldError{Pointer: f.Pointer, Message: f.Message})
 			}
 		}
 	}
@@ -169,6 +170,33 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+// named makes the errors of a command about how many arguments it has say which one is missing, or which is too many.
+func named(c *cobra.Command) {
+	check := c.Args
+	if check == nil {
+		return
+	}
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil || !strings.HasPrefix(err.Error(), "accepts ") && !strings.HasPrefix(err.Error(), "requires ") {
+			return err
+		}
+		var names []string
+		for _, word := range strings.Fields(cmd.Use)[1:] {
+			if word == strings.ToUpper(word) {
+				names = append(names, word)
+			}
+		}
+		switch {
+		case len(args) < len(names):
+			return usagef("%s is missing: %s", names[len(args)], cmd.UseLine())
+		case len(args) > len(names):
+			return usagef("%q is one argument too many (quote what has spaces): %s", args[len(names)], cmd.UseLine())
+		}
+		return err
+	}
+}
+
 // mark notes when a command begins to run: what failed before that is the caller's to mend.
 func (a *app) mark(c *cobra.Command) {
 	if run := c.RunE; run != nil {
@@ -177,6 +205,7 @@ func (a *app) mark(c *cobra.Command) {
 			return run(cmd, args)
 		}
 	}
+	named(c)
 	for _, sub := range c.Commands() {
 		a.mark(sub)
 	}

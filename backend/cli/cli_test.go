@@ -251,3 +251,23 @@ func TestExitCodes(t *testing.T) {
 		t.Errorf("a command that never ran exits %d, want 2", got)
 	}
 }
+
+// A command that lacks an argument, or has one too many, names it.
+func TestMissingArgumentsAreNamed(t *testing.T) {
+	for line, want := range map[string]string{
+		"ask":            "TITLE is missing: deskbell ask TITLE",
+		"task":           "TITLE is missing",
+		"settings set x": "VALUE is missing: deskbell settings set KEY VALUE",
+		"resolve":        "ID is missing: deskbell resolve ID [VALUE]",
+		"agent add":      "ID is missing",
+		"ask Ship it":    `"it" is one argument too many`,
+	} {
+		var said strings.Builder
+		a := &app{in: strings.NewReader(""), out: io.Discard, err: &said, getenv: func(string) string { return "" }}
+		root := a.root()
+		root.SetArgs(strings.Fields(line))
+		if code := a.exitCode(root.ExecuteContext(t.Context())); code != exitUsage || !strings.Contains(said.String(), want) {
+			t.Errorf("deskbell %s: %d, %q, want %q", line, code, said.String(), want)
+		}
+	}
+}

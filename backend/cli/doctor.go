@@ -203,9 +203,12 @@ func (d *doctor) hub(ctx context.Context) *hub {
 	}
 	h, err = d.openHere(ctx, d.cfg)
 	var other *backend.RunningError
+	var newer *backend.NewerError
 	switch {
 	case errors.As(err, &other):
 		d.add(levelFail, "hub", "stop that process and start it anew", "%s, and it does not answer", err)
+	case errors.As(err, &newer):
+		d.add(levelFail, "database", "use the newer version that wrote it, or another folder with --data", "has schema %d, and this version knows %d: it was left as it is", newer.Have, newer.Know)
 	case err != nil:
 		d.add(levelFail, "database", "restore it from a backup (deskbell backup --help says how), or start over with another --data", "%s", err)
 	case infoErr == nil:

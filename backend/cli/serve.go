@@ -135,8 +135,8 @@ func (a *app) serve(ctx context.Context, level string) error {
 	}
 	if err != nil {
 		var other *backend.RunningError
-		if cfg.Open && errors.As(err, &other) && other.Other.URL != "" {
-			a.openRunning(ctx, cfg, other.Other.URL)
+		if cfg.Open && errors.As(err, &other) && other.Other.URL != "" && a.openRunning(ctx, cfg, other.Other) {
+			return nil // the inbox is what was asked for
 		}
 		return err
 	}
@@ -189,11 +189,14 @@ func openHub(ctx context.Context, cfg config.Config, log *slog.Logger) (*backend
 	for {
 		hub, err := backend.Open(ctx, cfg, log)
 		var other *backend.RunningError
-		if !errors.As(err, &other) || alive(other.Other.PID) {
+		if !errors.As(err, &other) || alive(other.Other.PID) && other.Other.URL != "" {
 			return hub, err
 		}
 		if pause(patience, 50*time.Millisecond) != nil {
-			return nil, &backend.RunningError{} // whoever has it did not say who it is
+			if !alive(other.Other.PID) {
+				err = &backend.RunningError{} // whoever has it did not say who it is
+			}
+			return nil, err
 		}
 	}
 }
@@ -229,15 +232,17 @@ func (a *app) work(ctx context.Context, hub *backend.Hub, cfg config.Config, sho
 }
 
 // openRunning opens the inbox of the hub that runs already.
-func (a *app) openRunning(ctx context.Context, cfg config.Config, url string) {
+func (a *app) openRunning(ctx context.Context, cfg config.Config, other backend.Info) (opened bool) {
 	token, err := operatorToken(cfg.Data)
 	if err != nil {
 		a.say("The browser was not opened: %s", err)
-		return
+		return false
 	}
-	if a.openInbox(ctx, url, a.dial(cfg, url, token)) {
-		a.say("A hub runs already: the browser was asked to open its inbox, %s.", url)
+	opened = a.openInbox(ctx, other.URL, a.dial(cfg, other.URL, token))
+	if opened {
+		a.say("A hub runs on this data folder already (pid %d): the browser was asked to open its inbox, %s. No other hub was started.", other.PID, other.URL)
 	}
+	return opened
 }
 
 // openInbox opens the browser inbox, signed in by a ticket that works once and soon.

@@ -398,8 +398,16 @@ func (d *Desk) pair(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	})
 }
 
-// pairing answers GET /v1/pairings/{id}. The secret of the asker comes as its bearer token.
+// pairing answers GET /v1/pairings/{id}: anyone on this machine is told where it stands. Its code and its credentials are
+// for its asker, whose secret comes as the bearer token.
 func (d *Desk) pairing(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
+	if r.Header.Get("Authorization") == "" {
+		p, err := d.Fleet.PairingStands(r.Context(), r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		return protocol.WriteJSON(w, http.StatusOK, map[string]any{"id": p.ID, "agent_id": p.Agent, "state": p.State, "expires_at": inbox.FormatTime(p.ExpiresAt)})
+	}
 	secret, err := pairingSecret(r)
 	if err != nil {
 		return err

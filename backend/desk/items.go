@@ -210,7 +210,7 @@ func (d *Desk) mark(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if err != nil && !errors.Is(err, inbox.ErrNotFound) {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, d.row(it, attentionOf(owed)))
+	return protocol.WriteJSON(w, http.StatusOK, d.row(it, attentionOf(owed, it.Track.State)))
 }
 
 func (d *Desk) redeliver(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {

@@ -211,11 +211,11 @@ func ms(t time.Time) int64 {
 }
 
 // attentionOf is what a list shows of a push: one that is still to be tried for the first time is none of the person's business.
-func attentionOf(o inbox.Owed) inbox.OwedState {
+func attentionOf(o inbox.Owed, track inbox.TrackState) inbox.OwedState {
 	if o.State == inbox.OwedPending && o.Attempts == 0 {
 		return ""
 	}
-	return o.State
+	return o.Standing(track)
 }
 
 // verdictOf is what became of a call, "" while it waits and where it ended without a judgement.
@@ -362,7 +362,7 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	owed, attempts, err := d.Store.OwedOf(ctx, it.ID)
 	switch {
 	case err == nil:
-		attention = attentionOf(owed)
+		attention = attentionOf(owed, it.Track.State)
 		v.Push = viewPush(owed, attempts)
 	case !errors.Is(err, inbox.ErrNotFound):
 		return nil, err

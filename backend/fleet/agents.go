@@ -44,6 +44,8 @@ type Fleet struct {
 	offer map[string]offer     // approved pairings whose credentials nobody fetched yet
 	waits map[string]map[*wait]struct{}
 	lent  map[string]string // agents by the hashes of the tokens that they have on loan
+
+	refusals refusals
 }
 
 func (f *Fleet) audit(action, target string) Audit {

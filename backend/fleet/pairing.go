@@ -96,6 +96,7 @@ func pairingCode() string {
 func (f *Fleet) asked(ctx context.Context, id, secret string) (Pairing, error) {
 	p, err := f.Store.Pairing(ctx, id)
 	if err == nil && subtle.ConstantTimeCompare(HashToken(secret), p.Secret) != 1 {
+		f.Refused(ctx, "unknown", "pairing "+id, "not_found")
 		return Pairing{}, ErrNoPairing
 	}
 	return p, err
@@ -117,6 +118,32 @@ func (f *Fleet) Withdraw(ctx context.Context, id, secret string) error {
 	return nil
 }
 
+// PairingStands is what anyone on this machine may know of a pairing: where it stands. Errors: ErrNoPairing.
+func (f *Fleet) PairingStands(ctx context.Context, id string) (Pairing, error) {
+	p, err := f.Store.Pairing(ctx, id)
+	if err != nil {
+		return Pairing{}, err
+	}
+	return f.standing(ctx, p), nil
+}
+
+// standing is a pairing with the state that it has by now.
+func (f *Fleet) standing(ctx context.Context, p Pairing) Pairing {
+	over := p.ExpiresAt
+	if p.State == PairingApproved {
+		over = over.Add(FetchTime)
+	}
+	if (p.State == PairingPending || p.State == PairingApproved) && f.Now().After(over) {
+		p.State = PairingExpired
+	}
+	if p.State == PairingApproved {
+		if a, err := f.Store.Agent(ctx, p.Agent); err == nil && a.RevokedAt.After(p.CreatedAt) {
+			p.State = PairingExpired // the person took the approval back
+		}
+	}
+	return p
+}
+
 // PairingResult is what the asker may know: where the pairing stands and, once, the credentials.
 // Errors: ErrNoPairing, also for a wrong secret.
 func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, *Credentials, error) {
@@ -126,18 +153,7 @@ func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, 
 	if err != nil {
 		return Pairing{}, nil, err
 	}
-	over := p.ExpiresAt
-	if p.State == PairingApproved {
-		over = over.Add(FetchTime)
-	}
-	if (p.State == PairingPending || p.State == PairingApproved) && f.Now().After(over) {
-		p.State = PairingExpired
-	}
-	if p.State != PairingApproved {
-		return p, nil, nil
-	}
-	if a, err := f.Store.Agent(ctx, p.Agent); err == nil && a.RevokedAt.After(p.CreatedAt) {
-		p.State = PairingExpired // the person took the approval back
+	if p = f.standing(ctx, p); p.State != PairingApproved {
 		return p, nil, nil
 	}
 	f.mu.Lock()

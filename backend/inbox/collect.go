@@ -114,7 +114,7 @@ func (it Item) Uncollected(now time.Time) bool {
 func (it Item) GiveUp() Change {
 	at := it.CollectBy
 	it.Track, it.CollectBy, it.ChangedAt = Track{State: TrackExpired}, time.Time{}, at
-	return Change{Item: it, Entry: Entry{At: at, Actor: ExpiredActor, Action: "answer never collected"}, Withdraw: true}
+	return Change{Item: it, Entry: Entry{At: at, Actor: ExpiredActor, Action: "answer never collected"}, Withdraw: OwedGaveUp}
 }
 
 // Acknowledge is the change that the submitter's word makes; false: there is no delivered answer that is not
@@ -124,7 +124,7 @@ func (it Item) Acknowledge(note string, now time.Time) (Change, bool) {
 		return Change{}, false
 	}
 	it.Track.State, it.Track.AckedAt, it.Track.Note, it.ChangedAt = TrackAcknowledged, now, note, now
-	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackAcknowledged), Note: note}}, true
+	return Change{Item: it, Entry: Entry{At: now, Actor: "agent:" + it.Agent, Action: string(TrackAcknowledged), Note: note}, Withdraw: OwedMoot}, true
 }
 
 // Acknowledge records the submitter's word that it has the answer. The first one stands (MA2H §14.1).

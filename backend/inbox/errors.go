@@ -31,13 +31,21 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
+// String is the field and what is wrong with it. What is wrong with the whole names no field.
+func (f FieldError) String() string {
+	if f.Pointer == "" {
+		return f.Message
+	}
+	return f.Pointer + ": " + f.Message
+}
+
 // InvalidError: the input is understood and not acceptable; Fields is never empty.
 type InvalidError struct{ Fields []FieldError }
 
 func (e *InvalidError) Error() string {
 	parts := make([]string, len(e.Fields))
 	for i, f := range e.Fields {
-		parts[i] = f.Pointer + ": " + f.Message
+		parts[i] = f.String()
 	}
 	return strings.Join(parts, "; ")
 }

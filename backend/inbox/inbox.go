@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -140,7 +141,9 @@ func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) 
 				if ch != nil && ch.Entry != (Entry{}) {
 					c.Earlier = append(c.Earlier, ch.Entry)
 				}
-				c.Withdraw = c.Withdraw || (ch != nil && ch.Withdraw)
+				if ch != nil {
+					c.Withdraw = cmp.Or(c.Withdraw, ch.Withdraw)
+				}
 				ch = &c
 			}
 		}

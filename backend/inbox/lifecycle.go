@@ -48,8 +48,8 @@ type Change struct {
 	// Earlier is what happened to the item just before, in the same transaction.
 	Earlier []Entry
 	Owed    *Owed // a reply to push, or nil
-	// Withdraw says that what it owes is pushed no more.
-	Withdraw bool
+	// Withdraw says that what it still owes is pushed no more, and where that push then stands; empty: it goes on.
+	Withdraw OwedState
 	Hand     *Hand // a reply to put into the submitter's mailbox if its session is live, or nil
 	// Rule is stored in the same transaction; empty: none.
 	Rule json.RawMessage

@@ -29,7 +29,17 @@ const (
 	OwedDone     OwedState = "delivered"        // the receiver answered 2xx
 	OwedRefused  OwedState = "refused"          // the receiver answered 3xx or 4xx: never retried
 	OwedGaveUp   OwedState = "gave_up"          // attempts are used up; the answer can still be pulled
+	OwedMoot     OwedState = "collected"        // the submitter got it another way, and it is not sent any more
 )
+
+// Standing is where the push of an answer stands for the person, given how far the answer itself got: what the submitter has
+// is undelivered no more, whatever became of the push.
+func (o Owed) Standing(track TrackState) OwedState {
+	if (o.State == OwedGaveUp || o.State == OwedRefused) && (track == TrackDelivered || track == TrackAcknowledged) {
+		return OwedMoot
+	}
+	return o.State
+}
 
 // Attempt is one try at pushing.
 type Attempt struct {

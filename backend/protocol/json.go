@@ -16,8 +16,8 @@ import (
 	"deskbell/backend/wire"
 )
 
-// maxDepth bounds the nesting of what comes in.
-const maxDepth = 64
+// MaxDepth bounds the nesting of what comes in.
+const MaxDepth = 64
 
 // WriteJSON answers with v.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
@@ -53,7 +53,7 @@ func ReadBody(r *http.Request) ([]byte, error) {
 	if raw = bytes.Trim(raw, " \t\r\n"); len(raw) == 0 { // what JSON calls white space, and no more
 		return nil, nil
 	}
-	if err := wire.Check(raw, maxDepth); err != nil {
+	if err := wire.Check(raw, MaxDepth); err != nil {
 		return nil, badJSON(err)
 	}
 	return raw, nil

@@ -58,8 +58,9 @@ type Route struct {
 	MaxBody int64
 	// CutBody hands a body that is larger on, cut one byte above MaxBody, for a protocol that refuses it in its own words.
 	CutBody bool
-	// Refused answers, in the protocol's own words, a request that the server refuses before Handle; nil: the server does. The
-	// request has its body as far as that could be read, for what the answer repeats of it and for nothing else.
+	// Refused answers, in the protocol's own words, a request that the server refuses before Handle, or that Handle
+	// refuses with an error; nil: the server does. The request has its body as far as that could be read, for what the
+	// answer repeats of it and for nothing else.
 	Refused func(w http.ResponseWriter, r *http.Request, e *Error) error
 }
 

@@ -91,11 +91,28 @@ func (f *finisher) closeLink() {
 	if ownAddress(text.String(), f.href) {
 		return
 	}
-	_, host := URL(f.href)
-	if host == "" {
-		host = Terminal(f.href)
+	f.pieces = append(f.pieces, piece{markup: ` <span class="link-host">` + html.EscapeString(target(f.href)) + `</span>`})
+}
+
+// maxTarget is how much of a link's address is shown after its text, in bytes.
+const maxTarget = 200
+
+// target is where a link leads, as it stands after its text: the host, or of a mailto link to whom it writes and what.
+func target(href string) string {
+	_, host := URL(href)
+	scheme, rest, _ := strings.Cut(href, ":")
+	if !strings.EqualFold(scheme, "mailto") {
+		if host != "" {
+			return host
+		}
+		rest = href
+	} else if at := strings.LastIndexByte(rest, '@'); at >= 0 && asciiHost(rest[at+1:]) == host {
+		rest = rest[:at+1] + host // in ASCII, as the network sees it
 	}
-	f.pieces = append(f.pieces, piece{markup: ` <span class="link-host">` + html.EscapeString(host) + `</span>`})
+	if len(rest) > maxTarget {
+		return Terminal(strings.ToValidUTF8(rest[:maxTarget], "")) + "…"
+	}
+	return Terminal(rest)
 }
 
 // ownAddress tells whether a link's text is its address and shows its host truly: nothing but ASCII, and no sign-in part before the host.

@@ -19,7 +19,7 @@ const maxMarkdown = 256 << 10
 
 // HTML renders untrusted Markdown (GitHub's tables, strikethrough, autolinks and task lists) as HTML that loads nothing and runs nothing.
 // Raw HTML is shown as the text it is. Images become links. Links lead to http, https and mailto only, and where a link's text is not its
-// own address the host follows in <span class="link-host">. Characters that hide or pose become <span class="mark" title="why">.
+// own address the host (of a mailto link, the whole address) follows in <span class="link-host">. Characters that hide or pose become <span class="mark" title="why">.
 //
 // The page styles: the token classes listed at writeCode, "task-open" and "task-done", "raw" for raw HTML, "cut" for the note at the end of
 // a cut body, "link-host" and "mark".
@@ -32,15 +32,18 @@ func HTML(markdown string) string {
 	return out
 }
 
+// asWritten says why a body is not laid out.
+const asWritten = "Shown as it was written: its quotes, lists or marks nest too deeply, or are too many, to lay it out."
+
 // convert is HTML before its last pass. What is made to make parsers slow, or nests beyond reason, is shown as it was written.
 func convert(source string) []byte {
 	if slow(source) {
-		return plain(source)
+		return append([]byte(`<p class="cut">`+asWritten+`</p>`), plain(source)...)
 	}
 	p := pipeline()
 	doc := p.markdown.Parser().Parse(text.NewReader([]byte(source)))
 	if !prepare(doc) {
-		return plain(source)
+		return append([]byte(`<p class="cut">`+asWritten+`</p>`), plain(source)...)
 	}
 	var out bytes.Buffer
 	if err := p.markdown.Renderer().Render(&out, []byte(source), doc); err != nil {

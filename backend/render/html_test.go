@@ -19,6 +19,8 @@ func TestHTML(t *testing.T) {
 		"https://example.com/x":                          `<p><a href="https://example.com/x"` + rel + `>https://example.com/x</a></p>`,
 		"www.example.com":                                `<p><a href="http://www.example.com"` + rel + `>www.example.com</a></p>`,
 		"a@example.com":                                  `<p><a href="mailto:a@example.com"` + rel + `>a@example.com</a></p>`,
+		"[m](mailto:x@Y.z)":                              `<p><a href="mailto:x@Y.z"` + rel + `>m</a> <span class="link-host">x@y.z</span></p>`,
+		"[m](mailto:x@y.z?bcc=a@b.c)":                    `<p><a href="mailto:x@y.z?bcc=a@b.c"` + rel + `>m</a> <span class="link-host">x@y.z?bcc=a@b.c</span></p>`,
 		"[https://good.com](https://evil.com)":           `<p><a href="https://evil.com"` + rel + `>https://good.com</a> <span class="link-host">evil.com</span></p>`,
 		"<https://good.com@evil.com/>":                   `<p><a href="https://good.com@evil.com/"` + rel + `>https://good.com@evil.com/</a> <span class="link-host">evil.com</span></p>`,
 		"[x](https://аррӏе.com)":                         `<p><a href="https://%D0%B0%D1%80%D1%80%D3%8F%D0%B5.com"` + rel + `>x</a> <span class="link-host">xn--80ak6aa92e.com</span></p>`,
@@ -125,5 +127,14 @@ func BenchmarkHTML(b *testing.B) {
 				HTML(text)
 			}
 		})
+	}
+}
+
+// What is not laid out says why.
+func TestABodyThatNestsTooDeeplySaysSo(t *testing.T) {
+	for _, body := range []string{strings.Repeat("> ", 500) + "x", strings.Repeat("[", 5000), deepItems(20_000)} {
+		if out := HTML(body); !strings.HasPrefix(out, `<p class="cut">Shown as it was written: `) || !strings.Contains(out, `<pre class="raw">`) {
+			t.Errorf("%.60q: %.200s", body, out)
+		}
 	}
 }

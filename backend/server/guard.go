@@ -119,12 +119,8 @@ func bearer(r *http.Request) (string, bool) {
 	return key, key != ""
 }
 
-// deny leaves an audit line about a refused request, a few a second at the most.
-func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
-	e := protocol.FromError(err)
-	if e == nil || !s.denials.Allow() {
-		return
-	}
+// deny leaves an audit line about a refused request.
+func (s *Server) deny(r *http.Request, c protocol.Caller, e *protocol.Error) {
 	actor := "unknown"
 	switch {
 	case c.Operator:
@@ -132,10 +128,7 @@ func (s *Server) deny(r *http.Request, c protocol.Caller, err error) {
 	case c.Agent.ID != "":
 		actor = "agent:" + c.Agent.ID
 	}
-	line := fleet.Audit{At: s.Now(), Actor: actor, Action: fleet.RefusedAction, Target: fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), Result: e.Code}
-	if err := s.Fleet.Store.Audit(r.Context(), line); err != nil && r.Context().Err() == nil {
-		s.Log.Error("audit", "err", err)
-	}
+	s.Fleet.Refused(r.Context(), actor, fmt.Sprintf("%.8s %.200s", r.Method, r.URL.Path), e.Code)
 }
 
 // How long a body may take to come; that of a caller who has proved nothing, and is here on this machine, less.
@@ -185,6 +178,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, route protocol
 	case err != nil:
 		return protocol.Errorf(http.StatusBadRequest, "validation_error", "the body could not be read whole")
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, err = r.GetBody()
+	return err
 }

@@ -19,8 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"deskbell/backend/fleet"
 	"deskbell/backend/protocol"
 )
@@ -51,12 +49,11 @@ type Server struct {
 	tickets  tickets
 	bodies   bodies
 	handlers sync.WaitGroup
-	denials  *rate.Limiter // bounds the audit lines that strangers can cause
 }
 
 // New returns a server for c.
 func New(c Config) *Server {
-	s := &Server{Config: c, mux: http.NewServeMux(), denials: rate.NewLimiter(0.2, 50)}
+	s := &Server{Config: c, mux: http.NewServeMux()}
 	s.AllowedHosts = nil
 	for _, host := range c.AllowedHosts {
 		s.AllowedHosts = append(s.AllowedHosts, strings.ToLower(host))
@@ -149,17 +146,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.handlers.Add(1)
 	defer s.handlers.Done()
 	if err := s.guard(r); err != nil {
-		s.deny(r, protocol.Caller{}, err)
+		if e := protocol.FromError(err); e != nil {
+			s.deny(r, protocol.Caller{}, e)
+		}
 		s.fail(w, r, err)
 		return
 	}
-	s.dispatch(w, r, func(a protocol.Access) (protocol.Caller, error) {
-		c, err := s.authorize(r, a)
-		if err != nil {
-			s.deny(r, c, err)
-		}
-		return c, err
-	})
+	s.dispatch(w, r, func(a protocol.Access) (protocol.Caller, error) { return s.authorize(r, a) })
 }
 
 // authorizer decides who calls a route of some access.
@@ -188,7 +181,8 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, who authorizer
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), authorizerKey{}, who)))
 }
 
-// run asks who calls, reads the body within its bound, and answers.
+// run asks who calls, reads the body within its bound, and answers. Here everything that a route refuses comes by, so
+// here is noted what was refused for who asked.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Route) {
 	who, ok := r.Context().Value(authorizerKey{}).(authorizer)
 	if !ok {
@@ -200,20 +194,37 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, route protocol.Rout
 	if limit == 0 {
 		limit = defaultMaxBody
 	}
-	if err == nil {
-		err = s.readBody(w, r, route, c, limit)
-	} else if route.Refused != nil && s.readBody(w, r, route, protocol.Caller{}, limit) != nil {
-		r.Body = http.NoBody // what came of it is no request
+	if err == nil || route.Refused != nil {
+		sender := c
+		if err != nil {
+			sender = protocol.Caller{} // nobody has proved to be anyone
+		}
+		if unread := s.readBody(w, r, route, sender, limit); unread != nil {
+			r.Body = http.NoBody // what came of it is no request
+			if err == nil {
+				err = unread
+			}
+		}
 	}
-	refused := err != nil
-	if !refused || route.Refused != nil {
+	if err == nil || route.Refused != nil {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 	}
-	if e := protocol.FromError(err); refused && e != nil && route.Refused != nil {
-		err = route.Refused(w, r, e)
-	} else if !refused {
+	if err == nil {
 		err = route.Handle(w, r, c)
+	}
+	if err == nil {
+		return
+	}
+	e := protocol.FromError(err)
+	if e != nil && protocol.OfAuthority(err, c) {
+		s.deny(r, c, e)
+	}
+	if e != nil && route.Refused != nil {
+		if r.GetBody != nil { // the handler has read it
+			r.Body, _ = r.GetBody() // it is in memory
+		}
+		err = route.Refused(w, r, e)
 	}
 	if err != nil {
 		s.fail(w, r, err)

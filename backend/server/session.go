@@ -47,7 +47,6 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		return err
 	}
 	if !s.tickets.use(body.Ticket, s.Now()) && !s.isOperatorToken(strings.TrimSpace(body.Token)) {
-		s.deny(r, protocol.Caller{}, fleet.ErrUnknownToken)
 		return fleet.ErrUnknownToken
 	}
 	until := s.Now().Add(cookieTime)

@@ -92,10 +92,6 @@ func (b *Binding) refused(w http.ResponseWriter, r *http.Request, e *protocol.Er
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body) // it is in memory; without it the answer repeats nothing
 	}
-	return b.refuse(w, body, e)
-}
-
-func (b *Binding) refuse(w http.ResponseWriter, body []byte, e *protocol.Error) error {
 	f := faultf(invalidRequest, "%s", e.Message)
 	switch e.Status {
 	case http.StatusUnauthorized:
@@ -109,14 +105,6 @@ func (b *Binding) refuse(w http.ResponseWriter, body []byte, e *protocol.Error) 
 	return protocol.WriteRaw(w, e.Status, refusal(body, f))
 }
 
-// kept answers a caller who may not come in.
-func (b *Binding) kept(w http.ResponseWriter, body []byte, err error) error {
-	if e := protocol.FromError(err); e != nil {
-		return b.refuse(w, body, e)
-	}
-	return err
-}
-
 // post answers POST /acp: one message or an array of them.
 func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	body, err := io.ReadAll(r.Body)
@@ -125,7 +113,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	}
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return b.kept(w, body, err)
+		return err
 	}
 	out := b.Answer(r.Context(), who, body)
 	if out == nil {

@@ -169,14 +169,14 @@ func (b *Binding) begin(ctx context.Context, who Who, raw []byte) (answer []byte
 		o, err = b.guarded(func() (outcome, error) { return b.take(context.WithoutCancel(ctx), q) })
 	}
 	if err != nil || o.wait == nil {
-		return b.answer(q, o.result, err), nil
+		return b.answer(ctx, q, o.result, err), nil
 	}
 	return nil, func(ctx context.Context) []byte {
 		waited, err := b.guarded(func() (outcome, error) {
 			result, err := o.wait(ctx)
 			return outcome{result: result}, err
 		})
-		return b.answer(q, waited.result, err)
+		return b.answer(ctx, q, waited.result, err)
 	}
 }
 
@@ -191,11 +191,16 @@ func (b *Binding) charge(principal string, n int) error {
 	return nil
 }
 
-// answer is what a request is answered with; nil: nothing.
-func (b *Binding) answer(q *request, result []byte, err error) []byte {
+// answer is what a request is answered with; nil: nothing. Everything that is refused comes by here, so here is noted what
+// was refused for who asked.
+func (b *Binding) answer(ctx context.Context, q *request, result []byte, err error) []byte {
 	switch {
 	case err != nil:
-		return q.answered(nil, b.faultOf(err))
+		f := b.faultOf(err)
+		if code, of := ofAuthority[f.code]; of {
+			b.Fleet.Refused(ctx, q.who.actor(), "ACP "+q.method, code)
+		}
+		return q.answered(nil, f)
 	case result == nil:
 		return nil
 	}

@@ -30,6 +30,10 @@ const (
 	conflict        = -32009
 )
 
+// ofAuthority are the codes that refuse a caller for who it is, as the record names them. Who may not know of an agent is told
+// that there is none.
+var ofAuthority = map[int]string{unauthenticated: "unauthenticated", notAuthorized: "not_authorized", agentNotFound: "not_found"}
+
 // fault is why a request is refused.
 type fault struct {
 	code    int

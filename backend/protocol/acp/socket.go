@@ -28,16 +28,16 @@ const (
 func (b *Binding) socket(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	who, err := b.Enter(r.Context(), c)
 	if err != nil {
-		return b.kept(w, nil, err)
+		return err
 	}
 	enrolled, free, err := b.Fleet.WhileEnrolled(r.Context(), c.Agent.ID)
 	if err != nil {
-		return b.kept(w, nil, err)
+		return err
 	}
 	defer free()
 	l := &link{who: who, bell: make(chan struct{}, 1)}
 	if !b.links.add(enrolled, l) {
-		return b.kept(w, nil, &inbox.LimitError{What: "too many sockets of this credential are open", RetryAfter: time.Minute})
+		return &inbox.LimitError{What: "too many sockets of this credential are open", RetryAfter: time.Minute}
 	}
 	defer b.links.remove(l)
 	l.who.link = l

@@ -21,6 +21,17 @@ type Who struct {
 	link      *link // the socket that the caller speaks on; nil: none
 }
 
+// actor is the caller as the record names it: by the credential that proved it.
+func (w Who) actor() string {
+	switch {
+	case w.operator:
+		return "operator"
+	case w.process:
+		return "agent:" + fleet.PeerID(Name, w.self)
+	}
+	return "agent:" + w.principal
+}
+
 // Enter finds out who calls, and enrols a principal that calls for the first time.
 // Errors: what the caller is told with an HTTP status.
 func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {

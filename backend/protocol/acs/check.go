@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/guardian"
 	"deskbell/backend/signing"
 	"deskbell/backend/wire"
@@ -93,8 +94,10 @@ func (b *Binding) takeStep(ctx context.Context, q *request, m method) (answer []
 	case err != nil:
 		return b.failed(q, err), nil
 	case s.session.KeyID != q.keyID:
+		b.note(q, reasonKey)
 		return b.refuse(q, reasonKey, "This session was agreed on with another key."), nil
 	case s.session.AgentID != q.claimed("agent_id"):
+		b.note(q, reasonAgent)
 		return b.refuse(q, reasonAgent, "This session belongs to another agent."), nil
 	}
 	if err := s.terms.read(s.session.Terms); err != nil {
@@ -205,6 +208,18 @@ func (b *Binding) failed(q *request, err error) []byte {
 	return b.unchained(q, denied(reasonStore, storeFailed).fit(q.step.method, false))
 }
 
+// note leaves a line in the record about a request that was refused for who sent it.
+func (b *Binding) note(q *request, code string) {
+	actor := "unknown"
+	switch {
+	case q.step != nil && q.step.session.Agent != "":
+		actor = "agent:" + q.step.session.Agent
+	case q.signed:
+		actor = "agent:" + fleet.PeerID(Name, clip(q.claimed("agent_id"), 200)) // of those who share the secret
+	}
+	b.Fleet.Refused(context.Background(), actor, "ACS "+clip(q.method, 200), code)
+}
+
 // The kinds of alert.
 const (
 	alertUnsigned  = "unsigned"
@@ -215,7 +230,8 @@ const (
 	alertChain     = "chain"
 )
 
-// alert tells the person of a request that was refused for what it showed of its sender.
+// alert tells the person of a request that was refused for what it showed of its sender, and notes it.
 func (b *Binding) alert(q *request, kind, format string, args ...any) {
+	b.note(q, kind)
 	b.Guardian.Alert(guardian.Alert{At: q.at, Kind: kind, Agent: clip(q.claimed("agent_id"), 200), Text: fmt.Sprintf(format, args...)})
 }

@@ -80,7 +80,7 @@ func (f *fault) with(name string, value []byte) *fault {
 func invalid(c code, reason, what string, bad []schemas.FieldError) *fault {
 	first := bad[0]
 	at := what + first.Pointer
-	return faultf(c, reason, "%s %s", at, first.Message).with("pointer", wire.Quote(strings.Clone(at)))
+	return faultf(c, reason, "%s", strings.TrimSpace(at+" "+first.Message)).with("pointer", wire.Quote(strings.Clone(at)))
 }
 
 func (f *fault) members() []wire.Member {

@@ -54,6 +54,7 @@ func (b *Binding) tryHello(ctx context.Context, q *request) ([]byte, error) {
 	case err != nil && !errors.Is(err, fleet.ErrUnknownAgent):
 		return nil, err
 	case !known.RevokedAt.IsZero():
+		b.note(q, reasonRevoked)
 		return nil, faultf(sessionRefused, reasonRevoked, "the person at this hub revoked this agent")
 	}
 	stored, err := b.Guardian.Negotiate(ctx, s, q.requestID(), q.text("nonce"), q.at)

@@ -73,6 +73,8 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 		if refusal, err = b.barred(ctx, s.session.Agent); err != nil {
 			b.Log.Error("an agent could not be looked up", "protocol", Name, "err", err)
 			refusal = &decision{Verdict: deny, Codes: []string{reasonStore}, Reasoning: storeFailed}
+		} else if refusal != nil {
+			b.note(s.request, refusal.Codes[0])
 		}
 	}
 	if s.method.way == record {

@@ -59,10 +59,11 @@ func (b *Binding) capability(w http.ResponseWriter, _ *http.Request, _ protocol.
 			"sender_allowlists": true,
 		},
 		// Beyond MA2H's own members: who the person is, the key of Ed25519 signatures, how pushes are tried, how long a key is known after
-		// its message ended (MA2H §8.1, §8.3).
+		// its message ended (MA2H §8.1, §8.3), what no request may exceed.
 		"operator":          s.Operator().String(),
 		"signing_keys":      []map[string]any{{"alg": signing.AlgEd25519, "public_key": b.PublicKey}},
 		"callback_delivery": map[string]any{"max_attempts": b.MaxAttempts, "max_duration_seconds": int(b.MaxDuration.Seconds())},
+		"request_limits":    map[string]any{"max_bytes": MaxEnvelopeBytes, "max_depth": protocol.MaxDepth},
 		"idempotency":       map[string]any{"min_ttl_seconds": int(s.Retention().Seconds())},
 	})
 }

@@ -189,8 +189,8 @@ func minor(version string) (int, *protocol.Error) {
 }
 
 func invalidShape(pointer, message string) *protocol.Error {
-	return &protocol.Error{Status: http.StatusBadRequest, Code: "validation_error", Message: pointer + ": " + message,
-		Details: []inbox.FieldError{{Pointer: pointer, Message: message}}}
+	field := inbox.FieldError{Pointer: pointer, Message: message}
+	return &protocol.Error{Status: http.StatusBadRequest, Code: "validation_error", Message: field.String(), Details: []inbox.FieldError{field}}
 }
 
 // gates checks what comes before the schema (MA2H §4, §5.2, §10): it reads an envelope of which nothing is known yet

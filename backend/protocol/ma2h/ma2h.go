@@ -30,8 +30,8 @@ const (
 	MaxNameBytes    = 1024   // a project, run, runtime, session, resolver, reference or idempotency key
 	MaxTextBytes    = 16_384 // an option's value, label or description; a tag; a step of a checklist
 	MaxListed       = 200    // tags, options, resolvers, steps of a checklist
-	// maxEnvelope is above all of them together; an envelope beyond it is refused unread.
-	maxEnvelope = 6 << 20
+	// MaxEnvelopeBytes is a whole request; one beyond it is refused unread.
+	MaxEnvelopeBytes = 6 << 20
 	// maxWait is the longest a pull may wait (MA2H §8.2).
 	maxWait = 60 * time.Second
 )
@@ -86,11 +86,11 @@ func (b *Binding) Routes() []protocol.Route {
 	return []protocol.Route{
 		{Pattern: "GET /.well-known/ma2h", Handle: b.capability},
 		{Pattern: "GET /.well-known/ma2h-capability", Handle: b.capability},
-		{Pattern: "POST /v1/messages", Access: protocol.AgentOnly, Handle: b.submit, MaxBody: maxEnvelope},
+		{Pattern: "POST /v1/messages", Access: protocol.AgentOnly, Handle: b.submit, MaxBody: MaxEnvelopeBytes},
 		{Pattern: "GET /v1/messages", Access: protocol.AgentOrOperator, Handle: b.list},
 		{Pattern: "GET /v1/messages/{id}", Access: protocol.AgentOrOperator, Handle: b.get},
 		{Pattern: "POST /v1/messages/{id}/cancel", Access: protocol.AgentOnly, Handle: b.cancel},
-		{Pattern: "POST /v1/messages/{id}/resolve", Access: protocol.AgentOrOperator, Handle: b.resolve, MaxBody: maxEnvelope},
+		{Pattern: "POST /v1/messages/{id}/resolve", Access: protocol.AgentOrOperator, Handle: b.resolve, MaxBody: MaxEnvelopeBytes},
 		{Pattern: "POST /v1/messages/{id}/ack", Access: protocol.AgentOnly, Handle: b.ack},
 		{Pattern: "GET /v1/inbox", Access: protocol.AgentOnly, Handle: b.drain},
 		{Pattern: "POST /v1/inbox/ack", Access: protocol.AgentOnly, Handle: b.consume},
@@ -101,7 +101,7 @@ func (b *Binding) Routes() []protocol.Route {
 		{Pattern: "DELETE /v1/sessions/{id}", Access: protocol.AgentOrOperator, Handle: b.closeSession},
 		{Pattern: "GET /v1/agents/{id}/presence", Access: protocol.AgentOrOperator, Handle: b.presence},
 		{Pattern: "GET /v1/agents/{path...}", Access: protocol.AgentOrOperator, Handle: b.presence}, // an id with a raw slash
-		{Pattern: "POST /v1/directives", Access: protocol.OperatorOnly, Handle: b.author, MaxBody: maxEnvelope},
+		{Pattern: "POST /v1/directives", Access: protocol.OperatorOnly, Handle: b.author, MaxBody: MaxEnvelopeBytes},
 		{Pattern: "GET /v1/directives/{id}", Access: protocol.OperatorOnly, Handle: b.directive},
 	}
 }

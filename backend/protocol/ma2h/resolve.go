@@ -53,7 +53,7 @@ func (b *Binding) resolve(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	if !c.Operator && strings.Contains(c.Agent.ID, "#") {
 		// MA2H §4: it can be no addressee; its own plain messages it may end as ever.
 		if own, err := b.Inbox.Peek(r.Context(), r.PathValue("id"), c.Agent.ID); err != nil || own.Content.To != "" {
-			return inbox.Invalid("/agent/id", `an agent whose id contains "#" resolves nothing but its own messages`)
+			return protocol.Refused(inbox.Invalid("/agent/id", `an agent whose id contains "#" resolves nothing but its own messages`))
 		}
 	}
 	it, err := b.Inbox.Resolve(r.Context(), r.PathValue("id"), actor, d)

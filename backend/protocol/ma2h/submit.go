@@ -141,7 +141,7 @@ func (b *Binding) checkCallback(ctx context.Context, e *envelope, cb *callback) 
 		ref, pointer = cb.Auth.TokenRef, block+"/callback/auth/token_ref"
 	}
 	if _, ok := b.Secret(ctx, e.Agent.ID, ref); !ok {
-		return inbox.Invalid(pointer, "names no secret the operator has bound (env:NAME, secret:NAME or agent:signing)")
+		return protocol.Refused(inbox.Invalid(pointer, "names no secret the operator has bound (env:NAME, secret:NAME or agent:signing)"))
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ func (c *conn) aside(ctx context.Context, q call, fn func(ctx context.Context, s
 	default:
 		return &mapnet.Error{Code: mapnet.CodeExhausted, Message: "Too many requests of this connection wait already", RetryAfter: time.Second}
 	}
-	s := c.session
+	s, actor := c.session, c.actor()
 	c.work.Go(func() {
 		defer func() { <-c.waits }()
 		if err := c.try(ctx, s, fn); err != nil {
-			c.ws.Send(failure(q.id, c.refusal(q, err)))
+			c.ws.Send(c.refuse(ctx, actor, q, err))
 		}
 	})
 	return nil

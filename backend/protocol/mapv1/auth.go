@@ -152,7 +152,7 @@ func (c *conn) authenticate(ctx context.Context, q call) error {
 		return err
 	}
 	who, err := c.b.prove(ctx, p)
-	if failed := c.unproved(q, err); failed != nil || err != nil {
+	if failed := c.unproved(ctx, q, err); failed != nil || err != nil {
 		return failed
 	}
 	if c.session != nil {
@@ -169,7 +169,7 @@ func (c *conn) authenticate(ctx context.Context, q call) error {
 }
 
 // unproved answers a credential that proves nothing; other errors are the hub's.
-func (c *conn) unproved(q call, err error) error {
+func (c *conn) unproved(ctx context.Context, q call, err error) error {
 	code := "invalid_credentials"
 	switch {
 	case err == nil:
@@ -182,6 +182,7 @@ func (c *conn) unproved(q call, err error) error {
 	if c.session == nil {
 		c.wrong()
 	}
+	c.b.Fleet.Refused(ctx, c.actor(), "MAP "+q.method, "unauthenticated")
 	c.ws.Send(result(q.id, map[string]any{"success": false, "error": map[string]any{"code": code, "message": "The credential was not accepted"}}))
 	return nil
 }
@@ -210,7 +211,7 @@ func (c *conn) refresh(ctx context.Context, q call) error {
 	if err != nil && p.Refresh != "" && p.secret() == "" && errors.Is(err, fleet.ErrUnknownToken) {
 		return &mapnet.Error{Code: mapnet.CodeBadCredential, Message: "Invalid credentials"}
 	}
-	if failed := c.unproved(q, err); failed != nil || err != nil {
+	if failed := c.unproved(ctx, q, err); failed != nil || err != nil {
 		return failed
 	}
 	expires := c.b.Now().Add(24 * time.Hour).UnixMilli()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol"
@@ -158,7 +159,7 @@ func (c *conn) one(ctx context.Context, raw []byte) {
 		err = c.answer(ctx, q)
 	}
 	if err != nil {
-		c.ws.Send(failure(q.id, c.refusal(q, err)))
+		c.ws.Send(c.refuse(ctx, c.actor(), q, err))
 	}
 }
 
@@ -173,6 +174,40 @@ func (c *conn) spend(q call, size int) time.Duration {
 		who = "agent " + c.name
 	}
 	return c.b.budgets.Take(who, inbox.Room(size), c.b.RequestsPerMinute(), c.b.Now())
+}
+
+// ofAuthority are the codes that refuse somebody for who they are, as the record names them.
+var ofAuthority = map[int]string{
+	mapnet.CodeAuthRequired: "unauthenticated", mapnet.CodeBadCredential: "unauthenticated", mapnet.CodePermissionDenied: "not_authorized",
+	mapnet.CodeMailDenied: "not_authorized", mapnet.CodeNotParticipant: "not_authorized", mapnet.CodeScopeDenied: "not_authorized",
+}
+
+// refuse is the frame that answers a request with an error. Everything that is refused comes by here, so here is noted what
+// was refused for who asked.
+func (c *conn) refuse(ctx context.Context, actor string, q call, err error) []byte {
+	e := c.refusal(q, err)
+	code, of := ofAuthority[e.Code]
+	if reason := e.Details["reason"]; e.Code == mapnet.CodeRouteRejected && (reason == "not_listed" || reason == "bad_source") {
+		code, of = "not_authorized", true
+	}
+	if of {
+		c.b.Fleet.Refused(ctx, actor, "MAP "+q.method, code)
+	}
+	return failure(q.id, e)
+}
+
+// actor is who speaks on the connection as the record names it: as far as that is proved, or else the agent that it speaks
+// for.
+func (c *conn) actor() string {
+	switch {
+	case c.session == nil:
+		return "unknown"
+	case c.who.Operator:
+		return "operator"
+	case c.who.Proved || c.name == "":
+		return c.who.ID
+	}
+	return "agent:" + fleet.PeerID(Name, c.name)
 }
 
 // refusal is what a caller is told of an error.
@@ -202,7 +237,7 @@ func (b *Binding) check(q call) error {
 	var texts []string
 	fields := []map[string]string{}
 	for _, f := range bad {
-		texts = append(texts, strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", ".")+": "+f.Message)
+		texts = append(texts, strings.TrimPrefix(strings.ReplaceAll(strings.TrimPrefix(f.Pointer, "/"), "/", ".")+": "+f.Message, ": "))
 		fields = append(fields, map[string]string{"pointer": f.Pointer, "reason": f.Message})
 	}
 	return &mapnet.Error{Code: mapnet.CodeInvalidParams, Message: "Invalid params: " + strings.Join(texts, "; "), Details: map[string]any{"fields": fields}}

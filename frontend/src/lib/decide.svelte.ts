@@ -29,7 +29,7 @@ class Decisions {
   sender: { id: string; send: () => void; tick?: (n: number) => void } | null = null;
 
   /** The decision that was last told, while its sending is not settled. */
-  private told: { id: string; said: string; toast: number } | null = null;
+  private told: { id: string; said: string; toast: number; waits: boolean } | null = null;
 
   /** Decides item `id`, if it is the one on show and open. `said` is what the person did, in words; `what`
    *  is the choice alone. */
@@ -84,7 +84,7 @@ class Decisions {
     const waits = push?.state === 'waiting_approval';
     const toast = ui.toast(`${waits ? `${said}, not sent: approve ${push.host}` : said}: ${plain(detail.title)}`, waits ? 'wait' : 'plain',
       { label: 'Show', run: () => void desk.openItem(detail.id) }, instead);
-    this.told = push?.state === 'pending' ? { id: detail.id, said, toast } : null;
+    this.told = waits || push?.state === 'pending' ? { id: detail.id, said, toast, waits } : null;
   }
 
   /** Told which items changed. */
@@ -92,9 +92,12 @@ class Decisions {
     const told = this.told;
     if (!told || !ids.includes(told.id)) return;
     void api.item(told.id).then((d) => {
-      if (this.told !== told || d.push?.state === 'pending') return;
-      if (d.push?.state === 'waiting_approval') this.tell(d, told.said, told.toast);
-      else this.told = null;
+      if (this.told !== told || (d.push?.state === 'pending' && !told.waits)) return;
+      const waits = d.push?.state === 'waiting_approval';
+      if (waits && told.waits) return;
+      if (waits) return this.tell(d, told.said, told.toast);
+      if (told.waits) ui.dismiss(told.toast); // it was approved
+      this.told = null;
     }, () => undefined);
   }
 

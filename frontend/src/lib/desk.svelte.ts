@@ -35,6 +35,8 @@ class Desk {
   private flushTimer: ReturnType<typeof setTimeout> | undefined;
   private flushedAt = 0;
   private readonly told = new Set<string>();
+  /** The answer of which the last such toast says that it did not arrive. */
+  private unreached: { id: string; toast: number } | null = null;
   /** How many failed answers the person knows of. */
   private failedKnown: number | undefined;
   private pending = { items: new Set<string>(), topics: new Set<string>(), whole: false };
@@ -146,6 +148,7 @@ class Desk {
     if (topics.has('map')) this.mapRev++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0) this.onItems([...items]);
+    this.takeBack([...items], whole);
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
       const id = inbox.selectedId;
@@ -170,8 +173,20 @@ class Desk {
     const first = failed[0];
     if (!first) return 0;
     const more = failed.length > 1 ? ` and ${plural(failed.length - 1, 'more', 'more')}` : '';
-    ui.toast(`Your answer did not reach ${first.agent}: ${plain(first.title)}${more}`, 'bad', { label: 'Show', run: () => void this.openItem(first.id) });
+    const toast = ui.toast(`Your answer did not reach ${first.agent}: ${plain(first.title)}${more}`, 'bad', { label: 'Show', run: () => void this.openItem(first.id) });
+    this.unreached = { id: first.id, toast };
     return failed.length;
+  }
+
+  /** What was said about an answer that did not arrive goes when it has. */
+  private takeBack(ids: string[], whole: boolean): void {
+    const said = this.unreached;
+    if (said === null || !(whole || ids.includes(said.id))) return;
+    void api.item(said.id).then((d) => {
+      if (d.attention === 'failed' || this.unreached !== said) return;
+      ui.dismiss(said.toast);
+      this.unreached = null;
+    }, () => undefined);
   }
 
   private async refreshList(ids: string[]): Promise<void> {

@@ -2,10 +2,13 @@
 import { who } from './format';
 import type { CommandId } from './keys';
 import { stateName, trackName } from './itemwords';
-import type { Detail, Row } from './types';
+import type { AgentView, Detail, Row } from './types';
 
 /** The agent of the practice question (backend/practice.go). */
 export const PRACTICE = 'deskbell-practice';
+
+/** An agent that the person added: neither the one of the practice question, nor the command line's own. */
+export const ofTheirs = (a: Pick<AgentView, 'agent_id' | 'revoked_at'>): boolean => a.agent_id !== PRACTICE && !a.agent_id.startsWith('cli/') && a.revoked_at === undefined;
 
 /** The commands that mean something while the page of the first run is up: those about the one question on it. */
 export const inFirstRun: ReadonlySet<CommandId> = new Set(['choose', 'allow', 'write', 'comment', 'decline', 'send', 'undo', 'back', 'help', 'quit', 'theme', 'density']);

@@ -48,7 +48,14 @@ class Reader {
     else this.arm();
     if (id === null) return;
     void this.load(id);
-    this.dwellTimer = setTimeout(() => this.markRead(id), DWELL_MS);
+    this.linger();
+  }
+
+  /** What is selected counts as read when it has been on show for a moment. Called as it is selected, and as the pane comes up. */
+  linger(): void {
+    const id = inbox.selectedId;
+    clearTimeout(this.dwellTimer);
+    if (id !== null) this.dwellTimer = setTimeout(() => this.markRead(id), DWELL_MS);
   }
 
   /** Takes no answer for a moment: the person has just typed somewhere else, and may not have seen yet what the keys are for now. */
@@ -101,6 +108,7 @@ class Reader {
 
   private markRead(id: string): void {
     if (inbox.selectedId !== id || document.visibilityState === 'hidden') return;
+    if (document.querySelector('[data-item-pane]')?.checkVisibility() !== true) return; // in a narrow window it is behind the list
     const unread = inbox.selected?.unread ?? this.detail?.unread ?? false;
     if (unread) void this.mark(id, { read: true });
   }

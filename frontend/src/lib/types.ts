@@ -94,7 +94,7 @@ export interface HistoryEntry { at: number; actor: string; action: string; note?
 
 export interface Attempt { n: number; at: number; status?: number; error?: string; snippet?: string; ms: number }
 export interface Push {
-  state: 'waiting_approval' | 'pending' | 'delivered' | 'gave_up' | 'refused';
+  state: 'waiting_approval' | 'pending' | 'delivered' | 'gave_up' | 'refused' | 'collected';
   host: string; url: Text; max_attempts: number; next_at?: number; attempts: Attempt[];
 }
 export interface Track { state: 'delivered-to-agent' | 'acknowledged' | 'expired'; delivered_at?: number; acknowledged_at?: number; note?: Text }

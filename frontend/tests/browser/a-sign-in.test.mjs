@@ -103,6 +103,14 @@ test('in the first run a practice question is answered as any other', { agent: f
   await page.says('[data-item-pane]', /That is all there is to it/);
 });
 
+test('in the first run an agent that is added in the terminal ticks its step', { agent: false }, async ({ hub, page, p }) => {
+  await page.says('h1', /Agents ring/);
+  const step = p.locator('section', { has: p.locator('h2', { hasText: 'Add an agent' }) });
+  assert.equal(await step.getByLabel('Done').count(), 0);
+  await hub.agent('deploybot');
+  await step.getByLabel('Done').waitFor();
+});
+
 test('the first run can be skipped', { agent: false }, async ({ page, p }) => {
   await p.click('text=Skip, and open the inbox');
   await page.says('.empty', /Nothing needs you/);

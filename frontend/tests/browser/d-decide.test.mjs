@@ -344,6 +344,25 @@ test('a refused callback says why, and is sent again', async ({ hub, agent, page
   await to.end();
 });
 
+test('an answer that the agent fetched itself is not called undelivered', async ({ hub, agent, page, p }) => {
+  const to = await receiver(400);
+  await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });
+  const id = await agent.ask('Call me back?', { request: { callback: { mode: 'push', url: to.url } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  await page.says('.toast', /did not reach/);
+  await answered(agent, id); // by a pull
+  await p.locator('.toast', { hasText: 'did not reach' }).waitFor({ state: 'detached', timeout: 5_000 });
+  await p.locator('nav button[aria-label="Done"]').waitFor();
+  await page.keys('g', 'd');
+  await page.open(id);
+  await page.says('[data-decision]', /refused it.*the agent collected the answer itself/s);
+  assert.equal(await p.locator('text=Send again').count(), 0);
+  assert.doesNotMatch(await page.row(id).innerText(), /failed/);
+  await to.end();
+});
+
 test('a failing callback counts its attempts and can be retried now', async ({ hub, agent, page, p }) => {
   const to = await receiver(503, 503, 503, 200);
   await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });

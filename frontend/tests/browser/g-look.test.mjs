@@ -346,6 +346,17 @@ test('in a narrow window a key decides only what can be seen', { viewport: { wid
   await until('the answer', () => agent.answer(a), (x) => x.status === 'answered');
 });
 
+test('in a narrow window an item is read when it was shown, not when it was selected', { viewport: { width: 640, height: 480 } }, async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('Narrow?');
+  const unread = async () => (await hub.call('GET', `/api/items/${id}`)).unread;
+  await page.row(id).waitFor();
+  await page.keys('j');
+  await p.waitForTimeout(1_200); // longer than a look takes to count
+  assert.equal(await unread(), true, 'its text was never on show');
+  await page.keys('Enter');
+  await until('it to be read', unread, (is) => !is);
+});
+
 test('nothing jumps while an item opens', { before: fill }, async ({ page, p, given }) => {
   await page.open(given.ask);
   const shift = await p.evaluate(() => new Promise((then) => {

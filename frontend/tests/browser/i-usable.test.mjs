@@ -149,6 +149,28 @@ test('an answer that waits for an address to be approved does not claim to be se
   await given.end();
 });
 
+test('what was said of an address that had to be approved goes once it is', { before: receiverOf }, async ({ hub, agent, page, given, p }) => {
+  const id = await agent.ask('Call back?', { request: { callback: { mode: 'push', url: given.url } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  await page.says('.toast', /not sent: approve/);
+  await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [given.host] });
+  await p.locator('.toast', { hasText: 'not sent' }).waitFor({ state: 'detached', timeout: 5_000 });
+  await given.end();
+});
+
+test('how the hub is stays whole in a small window', { viewport: small, refusals: ['offline'] }, async ({ hub, page, p }) => {
+  await hub.down();
+  await page.says('nav', /trying/);
+  const cut = await p.evaluate(() => [...document.querySelectorAll('nav .foot .text > *')].filter((e) => {
+    const box = e.getBoundingClientRect();
+    return box.bottom > innerHeight || document.elementFromPoint(box.left + box.width / 2, box.bottom - 2)?.closest('.foot') === null;
+  }).map((e) => e.textContent));
+  assert.deepEqual(cut, []);
+  await hub.up();
+});
+
 test('an answer that is sent again says so in its row', async ({ hub, agent, page }) => {
   const to = await receiver(503);
   await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [to.host] });
@@ -214,11 +236,11 @@ test('a title in Hebrew begins at the right', async ({ agent, page, p }) => {
   assert.ok(await p.evaluate(() => { const h = document.querySelector('h2'); const r = document.createRange(); r.selectNodeContents(h); return h.getBoundingClientRect().right - r.getBoundingClientRect().right < 4 && getComputedStyle(h.firstElementChild).direction === 'rtl'; }));
 });
 
-test('to leave unanswered is told from saying no', async ({ agent, page }) => {
+test('to decline has one name, and is told from saying no', async ({ agent, page }) => {
   const id = await agent.ask('Sure?', { request: { mode: 'confirm' } });
   await page.row(id).waitFor();
   await page.open(id);
-  await page.says('[data-decision]', /Don’t answer…/);
+  await page.says('[data-decision]', /Decline…/);
   await page.keys('d');
   await page.says('[data-decision]', /not a no: to answer no, choose “Deny”/);
   assert.equal(await status(agent, id), 'open');
