@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -133,7 +134,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 		return err
 	}
 	h.settings, err = settings.Load(ctx, h.store, userName(), func(ctx context.Context, values map[string]string) error {
-		return h.store.SetSettings(ctx, values, fleet.Audit{At: h.now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(keys(values), " "), Result: "done"})
+		return h.store.SetSettings(ctx, values, fleet.Audit{At: h.now(), Actor: h.operator().String(), Action: "settings changed", Target: strings.Join(slices.Sorted(maps.Keys(values)), " "), Result: "done"})
 	})
 	if err != nil {
 		return err

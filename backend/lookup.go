@@ -155,14 +155,6 @@ func userName() string {
 	return ""
 }
 
-func keys(m map[string]string) []string {
-	all := make([]string, 0, len(m))
-	for k := range m {
-		all = append(all, k)
-	}
-	return all
-}
-
 // limits are what the mailbox and the sessions follow, as set at this moment.
 func (h *Hub) limits() mailbox.Limits {
 	v := h.settings.Get()

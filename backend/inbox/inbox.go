@@ -52,15 +52,6 @@ func NewInbox(c Config) *Inbox {
 	return &Inbox{Config: c}
 }
 
-// ForOperator says whether the operator may decide it.
-func (in *Inbox) ForOperator(ctx context.Context, it Item) (bool, error) {
-	p, err := in.Policy(ctx, it.Agent)
-	if err != nil {
-		return false, err
-	}
-	return it.MayDecide(in.Operator(), p), nil
-}
-
 // Judged is n with the judgement of who it is for, to be made in the transaction that stores it: a change of policy or of
 // the operator's name comes before it, or finds it.
 func (in *Inbox) Judged(n New) New {

@@ -48,7 +48,6 @@ const (
 	CodeNotParticipant    = 10002
 	CodeMailDenied        = 10003
 	CodeAlreadyJoined     = 10004
-	CodeNoParticipant     = 10005
 	CodeNoTurn            = 10006
 	CodeNoThread          = 10007
 	CodeContentType       = 10008

@@ -311,9 +311,6 @@ func (t *Tx) tell() {
 	}
 }
 
-// Now is the moment of the act, in Unix milliseconds.
-func (t *Tx) Now() int64 { return t.now }
-
 // nudge has what landed and what settled looked after soon. It never waits.
 func (n *Net) nudge() {
 	select {

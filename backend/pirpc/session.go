@@ -124,9 +124,6 @@ func (s *Session) expects(which func(pending) bool) bool {
 // Asks are the dialogs that wait for an answer, oldest first.
 func (s *Session) Asks() []Ask { return slices.Clone(s.asks) }
 
-// Rows is how many rows there are.
-func (s *Session) Rows() int { return s.rows }
-
 // begin starts gathering what happens at now.
 func (s *Session) begin(now time.Time) *Effects {
 	s.fx, s.now = &Effects{}, now

@@ -144,9 +144,6 @@ func Load(ctx context.Context, store Store, user string, save func(context.Conte
 // Get returns the settings in effect. The map is shared: do not change it.
 func (s *Settings) Get() Values { return *s.current.Load() }
 
-// Keys returns every key, sorted.
-func (s *Settings) Keys() []string { return slices.Sorted(maps.Keys(s.rules)) }
-
 // Patch changes the settings named in patch, all or none. Errors: *inbox.InvalidError naming the keys.
 func (s *Settings) Patch(ctx context.Context, patch map[string]json.RawMessage) error {
 	s.mu.Lock()

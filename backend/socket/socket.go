@@ -177,9 +177,6 @@ func (c *Conn) Close(code int, reason string) {
 	c.end(&closeError{websocket.StatusCode(code), reason})
 }
 
-// Done is closed when the socket ends.
-func (c *Conn) Done() <-chan struct{} { return c.closed.Done() }
-
 // Run reads frames and hands each to handle, in order, until the peer goes, ctx ends, Close is called or handle fails.
 // handle must not wait: while it runs nothing is read, the peer's signs of life neither. When Run returns nothing of the
 // socket runs any more. Errors: handle's own; nil for every other end.

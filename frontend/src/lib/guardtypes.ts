@@ -91,20 +91,3 @@ export interface StepView {
   verdict: '' | 'allow' | 'deny' | 'modify'; judge?: string; rule?: string; reason?: Text; waited_ms?: number; item?: string;
   codes: string[]; request_hash: string; hash: string;
 }
-
-/*
-The calls.
-
-  POST /api/items/{id}/resolve  … edited: {arguments: {…}} with value "allow_edited"; rule: {verdict, match, reason?}: stored first, and it stands
-                                even where the answer comes too late (409)
-  GET  /api/rules                                      -> {rules: RuleView[], revoked: RuleView[]}
-  POST /api/rules {verdict, match, reason?, before?}   -> 201 RuleView;  PUT /api/rules/{id} the same body (no before: it keeps its place)
-  DELETE /api/rules/{id}                               -> revokes it
-  POST /api/rules/try {verdict, match, reason?, id?, before?} -> DryRun; 422 details[].pointer such as /match/arguments/0/op
-  GET  /api/guardian?cursor=                           -> {sessions: GuardedView[], next_cursor?, alerts: GuardAlert[]}
-  GET  /api/guardian/{protocol}/{id}?after=&limit=     -> {session, chain?, steps: StepView[], next_cursor?}, oldest first; the
-                                                          chain is checked where it starts at the first step
-  GET  /api/guardian/{protocol}/{id}/export            -> JSON Lines
-
-Changes come with the topics "rules" and "guardian".
-*/

@@ -89,9 +89,6 @@ export const termsWords = (s: GuardedView): string => {
   return then === '' ? `${wait}.` : `${wait}; without one it ${then === 'allow' || then === 'proceed' ? 'goes ahead' : 'does not go ahead'}.`;
 };
 
-/** A call in one line, for a reader's ear: "Bash in /home/me/app". */
-export const callName = (c: CallView): string => `${plain(c.tool)}${c.folder?.length ? ` in ${plain(c.folder)}` : ''}`;
-
 export const shortHash = (h: string): string => h.slice(0, 8);
 
 /** A verdict as a dry run names it: allow, deny, modify, ask, waiting. */
