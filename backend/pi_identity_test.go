@@ -289,3 +289,19 @@ func TestPiFilesAreRead(t *testing.T) {
 	h.tellPi("kept", "go on")
 	h.waitPiText("kept", "1 user: mend the parser", "You said: go on")
 }
+
+// What a call was asked to do is there as it was, character by character.
+func TestPiCallsAreReadable(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, `ASK {"method":"confirm","title":"echo hi > f && ls","message":""}`)
+	h.waitPiAsks(1)
+	var body string
+	eventually(t, "the call is there", func() bool {
+		body = string(h.operator().call("GET", "/api/pi/"+id+"/rows", nil).want(http.StatusOK).body)
+		return strings.Contains(body, "call-1")
+	})
+	if !strings.Contains(body, "echo <call-1> && true") {
+		t.Error(body)
+	}
+}

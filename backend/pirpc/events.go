@@ -1,7 +1,6 @@
 package pirpc
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func (s *Session) response(f fields) {
 		}
 	}
 	if r.Data == nil && f.has("sessionId") {
-		if whole, err := json.Marshal(f); err == nil {
+		if whole, err := Marshal(f); err == nil {
 			r.Data = whole
 		}
 	}

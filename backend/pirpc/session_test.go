@@ -343,3 +343,11 @@ func TestTyped(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// A row that was put together is JSON as people read it.
+func TestRawRowsAreReadable(t *testing.T) {
+	s := tell(`{"type":"message_end","message":{"role":"oracle","says":"a && b > c"}}`)
+	if got := string(s.rows[0].Blocks[0].Text); !strings.Contains(got, "a && b > c") {
+		t.Error(got)
+	}
+}

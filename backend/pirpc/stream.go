@@ -101,7 +101,7 @@ func (s *Session) fill(r *Row, m fields) {
 		r.Title = clip(m.text("customType", "custom_type"), maxLabel)
 	}
 	if r.Kind == RawRow && r.Blocks == nil {
-		if raw, err := json.Marshal(m); err == nil {
+		if raw, err := Marshal(m); err == nil {
 			r.Blocks = []Block{other(raw)}
 		}
 	}
@@ -338,7 +338,7 @@ func (s *Session) toolResult(m fields) {
 	if r == nil {
 		return
 	}
-	raw, err := json.Marshal(m)
+	raw, err := Marshal(m)
 	if err != nil {
 		return
 	}

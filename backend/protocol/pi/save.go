@@ -243,7 +243,7 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 func storedRow(r *pirpc.Row, offset int) (transcript.Row, error) {
 	stored := *r
 	stored.N += offset
-	body, err := json.Marshal(stored)
+	body, err := pirpc.Marshal(stored)
 	return transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()}, err
 }
 
@@ -260,7 +260,7 @@ func (l *live) record(e *epoch) transcript.Session {
 	if i != nil {
 		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
 		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
-		if raw, err := json.Marshal(i); err == nil {
+		if raw, err := pirpc.Marshal(i); err == nil {
 			e.rec.Info = raw
 		}
 	}
