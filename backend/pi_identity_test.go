@@ -290,6 +290,25 @@ func TestPiFilesAreRead(t *testing.T) {
 	h.waitPiText("kept", "1 user: mend the parser", "You said: go on")
 }
 
+
+// A session is called by what it began with, also when it is taken up again and hears something else.
+func TestPiKeepsItsTitle(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, "mend the parser")
+	h.waitPiText(id, "You said: mend the parser")
+	for _, words := range []string{"and the lexer", "and the printer"} {
+		h.endPi(id)
+		h.startPi(msg{"resume": id})
+		h.tellPi(id, words)
+		h.waitPiText(id, "You said: "+words)
+	}
+	h.endPi(id)
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Title != "mend the parser" {
+		t.Errorf("it is called %q, %v", s.Title, err)
+	}
+}
+
 // What a call was asked to do is there as it was, character by character.
 func TestPiCallsAreReadable(t *testing.T) {
 	h := openHouse(t, withPi)

@@ -358,6 +358,18 @@ func TestOnlyWhatWasTriedAgainSaysSo(t *testing.T) {
 		t.Errorf("tried again: %v, %v", s.rows[0].Retried, s.rows[1].Retried)
 	}
 }
+
+// A prompt is called by its words, whatever else is in it.
+func TestPicturesAreNoWords(t *testing.T) {
+	const picture = `{"type":"image","data":"aGk=","mimeType":"image/png"}`
+	for content, want := range map[string]string{`{"type":"text","text":"look at this"},` + picture: "look at this", picture: "[image]"} {
+		s := tell(`{"type":"message_end","message":{"role":"user","content":[` + content + `]}}`)
+		if got := s.Info.FirstPrompt; got != want {
+			t.Errorf("%s is called %q", content, got)
+		}
+	}
+}
+
 // A row that was put together is JSON as people read it.
 func TestRawRowsAreReadable(t *testing.T) {
 	s := tell(`{"type":"message_end","message":{"role":"oracle","says":"a && b > c"}}`)

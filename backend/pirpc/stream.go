@@ -1,6 +1,7 @@
 package pirpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -111,7 +112,7 @@ func (s *Session) fill(r *Row, m fields) {
 func (s *Session) ended(r *Row, m fields) {
 	switch r.Kind {
 	case UserRow:
-		text := clip(plain(r.Blocks), maxLabel)
+		text := clip(cmp.Or(words(r.Blocks), plain(r.Blocks)), maxLabel)
 		s.Info.LastPrompt = text
 		if s.Info.FirstPrompt == "" && text != "" {
 			s.Info.FirstPrompt, s.fx.Changed = text, true

@@ -193,7 +193,28 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	}
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
+	l.began(e, had)
 	return nil
+}
+
+// began takes over with what a session began: that, and no later prompt, is what it is called where nobody named it.
+// l.mu is held.
+func (l *live) began(e *epoch, had transcript.Session) {
+	var was pirpc.Info
+	first := had.Title // all there is to know of one that was only read
+	if json.Unmarshal(had.Info, &was) == nil {
+		first = was.FirstPrompt
+	}
+	if first == "" {
+		return
+	}
+	now := e.was
+	if e == l.cur {
+		now = &l.s.Info
+	}
+	if now != nil {
+		now.FirstPrompt = first
+	}
 }
 
 func (l *live) enrolled(e *epoch) bool {
