@@ -290,6 +290,32 @@ func TestPiFilesAreRead(t *testing.T) {
 	h.waitPiText("kept", "1 user: mend the parser", "You said: go on")
 }
 
+// Of several who take a session up at once one does: two pi would write one file.
+func TestPiIsTakenUpOnce(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, "hello")
+	h.waitPiText(id, "You said: hello")
+	h.endPi(id)
+	got := make(chan int)
+	for range 4 {
+		go func() {
+			r, _ := h.operator().try(t.Context(), "POST", "/api/pi", msg{"folder": h.dir, "resume": id})
+			got <- r.status
+		}()
+	}
+	count := map[int]int{}
+	for range 4 {
+		count[<-got]++
+	}
+	if count[http.StatusCreated] != 1 || count[http.StatusConflict] != 3 {
+		t.Errorf("%v", count)
+	}
+	h.endPi(id)
+	if again := h.startPi(msg{"resume": id}); again != id { // who failed, or has ended, keeps nobody out
+		t.Errorf("then it is %s", again)
+	}
+}
 
 // A session is called by what it began with, also when it is taken up again and hears something else.
 func TestPiKeepsItsTitle(t *testing.T) {

@@ -51,6 +51,7 @@ type Binding struct {
 	Config
 	mu      sync.Mutex
 	byKey   map[string]*live
+	taking  map[string]bool // sessions that are being taken up, by their ids and by their files
 	begun   chan struct{}   // closed when Run has begun
 	ctx     context.Context // while Run runs
 	running sync.WaitGroup  // of the sessions that the hub runs itself
@@ -60,7 +61,7 @@ var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run keeps it going.
 func New(c Config) *Binding {
-	return &Binding{Config: c, byKey: map[string]*live{}, begun: make(chan struct{})}
+	return &Binding{Config: c, byKey: map[string]*live{}, taking: map[string]bool{}, begun: make(chan struct{})}
 }
 
 // Name implements protocol.Binding.
