@@ -171,6 +171,9 @@ func (f *fakePi) run(args []string) int {
 				fmt.Fprintln(os.Stderr, "as told")
 				return 3
 			}
+			if c.Message == "/leave" { // an extension's command, which ends pi before it answers
+				return 0
+			}
 			if c.Message == "MUTE" { // it says nothing any more, and lives on
 				f.say(record{"type": "agent_start"})
 				os.Stdout.Close()

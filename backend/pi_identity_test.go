@@ -350,3 +350,17 @@ func TestPiCallsAreReadable(t *testing.T) {
 		t.Error(body)
 	}
 }
+
+// An extension may end its pi: nothing failed, and the session says who ended it.
+func TestPiEndsByItself(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	r := h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "/leave"})
+	if r.status != http.StatusConflict || r.get("error", "message") != "pi ended before it answered" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Ended != "pi ended by itself" {
+		t.Errorf("it %s, %v", s.Ended, err)
+	}
+}

@@ -244,6 +244,9 @@ func (l *live) call(ctx context.Context, e *epoch, c pirpc.Command) (pirpc.Resul
 	}
 	select {
 	case r := <-answer:
+		if r.NoAnswer && l.exiting.Load() {
+			return r, protocol.Errorf(http.StatusConflict, "pi_ended", "pi ended before it answered")
+		}
 		if r.NoAnswer {
 			return r, protocol.Errorf(http.StatusGatewayTimeout, "no_answer", "pi gave no answer")
 		}
@@ -295,6 +298,7 @@ func (l *live) stop() {
 const (
 	byPerson = "ended by you"
 	byHub    = "ended with the hub"
+	byItself = "pi ended by itself" // an extension may end it, and nobody else did
 )
 
 // end asks for the end of the process, for a reason; exit says when it has come.
@@ -311,6 +315,8 @@ func (l *live) endedAs(code int, story string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
+	case l.because == "" && code == 0 && l.s.Ready():
+		return byItself
 	case l.because == "":
 		return story
 	case code == 128+9:
