@@ -364,3 +364,49 @@ func TestPiEndsByItself(t *testing.T) {
 		t.Errorf("it %s, %v", s.Ended, err)
 	}
 }
+
+// What runs while its hub is lost goes on in its row when the relay is back, with all that was known of it.
+func TestPiRelayGoesOnInItsRows(t *testing.T) {
+	h := openHouse(t)
+	dial := func(hello string) (*websocket.Conn, func(...string)) {
+		t.Helper()
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(h.hub.URL(), "http", "ws", 1)+"/pi", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + h.token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseNow() })
+		say := func(records ...string) {
+			for _, s := range records {
+				if err := conn.Write(t.Context(), websocket.MessageText, []byte(s)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		say(hello)
+		_, asked, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(fmt.Sprintf(`{"type":"response","command":"get_state","id":%q,"success":true,"data":{"sessionId":"far"}}`, field(asked, "id")))
+		return conn, say
+	}
+	rows := func() string {
+		return string(h.operator().call("GET", "/api/pi/far/rows", nil).want(http.StatusOK).body)
+	}
+	conn, say := dial(`{"type":"relay_hello","folder":"/w"}`)
+	say(`{"type":"agent_start"}`, `{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"sleep 301"}}`)
+	eventually(t, "it runs", func() bool { return strings.Contains(h.piText("far"), "sleep 301") })
+	_ = conn.CloseNow()
+	eventually(t, "it is broken off, as far as one knows", func() bool { return strings.Contains(rows(), `"interrupted":true`) })
+	conn, say = dial(`{"type":"relay_hello","folder":"/w","again":true}`)
+	say(`{"type":"tool_execution_end","toolCallId":"c1","toolName":"bash","result":{"content":"slept"},"isError":false}`)
+	eventually(t, "it has ended", func() bool { return strings.Contains(h.piText("far"), "slept") })
+	if got := rows(); strings.Contains(got, "interrupted") || strings.Count(got, `"call":"c1"`) != 1 || !strings.Contains(got, "sleep 301") {
+		t.Error(got)
+	}
+	_ = conn.CloseNow()
+	eventually(t, "it is gone", func() bool { return h.piState("far") == "exited" })
+	_, say = dial(`{"type":"relay_hello","folder":"/w"}`) // another pi, whose model counts anew
+	say(`{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"date"}}`)
+	eventually(t, "it has a row of its own", func() bool { return strings.Count(rows(), `"call":"c1"`) == 2 })
+}

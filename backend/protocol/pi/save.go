@@ -184,9 +184,13 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 		return err
 	}
+	left, err := l.leftOpen(ctx, key)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.offset, e.agent, e.key = had.Rows, agent, key
+	e.offset, e.agent, e.key, e.left = had.Rows, agent, key, left
 	opened := had.OpenedAt
 	if opened.IsZero() {
 		opened = e.began
@@ -248,7 +252,7 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range e.dirty {
-		stored, err := storedRow(r, e.offset)
+		stored, err := e.storedRow(r)
 		if err != nil {
 			return nil, false, err
 		}
