@@ -171,6 +171,11 @@ func (f *fakePi) run(args []string) int {
 				fmt.Fprintln(os.Stderr, "as told")
 				return 3
 			}
+			if c.Message == "/ask" { // an extension's command, which ends when its question is answered
+				f.asks["ask-command"] = ""
+				f.say(record{"type": "extension_ui_request", "id": "ask-command", "method": "confirm", "title": "By a command?", "message": ""})
+				continue
+			}
 			if c.Message == "/leave" { // an extension's command, which ends pi before it answers
 				return 0
 			}

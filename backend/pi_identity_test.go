@@ -365,6 +365,19 @@ func TestPiEndsByItself(t *testing.T) {
 	}
 }
 
+// Who tells a session something is not kept waiting for an answer that they are asked for meanwhile themselves.
+func TestPiCommandThatAsksKeepsNobodyWaiting(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	began := time.Now()
+	r := h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "/ask"}).want(http.StatusAccepted)
+	if r.get("done") != "false" || time.Since(began) > 5*time.Second {
+		t.Errorf("after %s: %s", time.Since(began), r.body)
+	}
+	h.waitPiAsks(1)
+	h.tellPi(id, "meanwhile")
+	h.waitPiText(id, "meanwhile")
+}
 // What runs while its hub is lost goes on in its row when the relay is back, with all that was known of it.
 func TestPiRelayGoesOnInItsRows(t *testing.T) {
 	h := openHouse(t)

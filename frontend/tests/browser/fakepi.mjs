@@ -94,8 +94,11 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     prompts = prompts.slice(0, at);
     forks++;
     ok({ text: said, cancelled: false });
+  } else if (c.type === 'prompt' && c.message.trim() === '/ponder') { // it ends when its question is answered
+    waiting.set('ponder', 'none');
+    say({ type: 'extension_ui_request', id: 'ponder', method: 'confirm', title: 'Ponder it?', message: '' });
   } else if (c.type === 'clear_queue') { queue = []; say({ type: 'queue_update', steering: [], followUp: [] }); ok({ steering: [], followUp: [] }); }
-  else if (c.type === 'get_commands') ok({ commands: [{ name: 'fix-tests', description: 'Mend them', source: 'extension' }] });
+  else if (c.type === 'get_commands') ok({ commands: [{ name: 'ponder', description: 'Asks', source: 'extension' }, { name: 'fix-tests', description: 'Mend them', source: 'extension' }] });
   else if (c.type === 'get_session_stats') ok({ tokens: { input: 100, output: 20, total: 120 }, cost: 0.0123, contextUsage: { tokens: 120, contextWindow: 1000, percent: 12 } });
   else if (c.type === 'abort') { settle(); ok(); } else if (c.type === 'prompt') {
     ok();
