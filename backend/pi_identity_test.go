@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -378,6 +379,30 @@ func TestPiCommandThatAsksKeepsNobodyWaiting(t *testing.T) {
 	h.tellPi(id, "meanwhile")
 	h.waitPiText(id, "meanwhile")
 }
+
+// A call that was not let happen says who did not, and why; the gate's question says that it asks leave.
+func TestPiCallsSayWhoRefusedThem(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	rows := func() string {
+		return string(h.operator().call("GET", "/api/pi/"+id+"/rows", nil).want(http.StatusOK).body)
+	}
+	h.tellPi(id, `ASK {"method":"input","title":"GATE"}`)
+	m := h.waitPiAsks(1)[0]
+	if at := h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK); !strings.Contains(string(at.body), `"leave":true`) {
+		t.Errorf("%s", at.body)
+	}
+	h.operator().call("POST", "/v1/messages/"+walk(m, []string{"id"})+"/resolve", `{"resolution":"answered","value":"deny","comment":"not today"}`).want(http.StatusOK)
+	eventually(t, "the person refused it", func() bool {
+		return regexp.MustCompile(`"refused":\{"by":"human:[^"]+","reason":\[\{"t":"not today"\}\]\}`).MatchString(rows())
+	})
+	rule := h.operator().call("POST", "/api/rules", msg{"match": msg{"tool": "bash"}, "verdict": "deny", "reason": "never here"}).want(http.StatusCreated).get("id")
+	h.tellPi(id, `ASK {"method":"input","title":"GATE"}`)
+	eventually(t, "the rule refused it", func() bool {
+		return strings.Contains(rows(), `"rule":"`+rule+`","reason":[{"t":"never here"}]`)
+	})
+}
+
 // What runs while its hub is lost goes on in its row when the relay is back, with all that was known of it.
 func TestPiRelayGoesOnInItsRows(t *testing.T) {
 	h := openHouse(t)

@@ -117,8 +117,11 @@ type Live struct {
 	Quiet time.Duration
 }
 
-// OpenAsk is a dialog that waits for the person.
-type OpenAsk struct{ Item, Call, Title string }
+// OpenAsk is a dialog that waits for the person. Leave says that it is the gate's, which asks leave for the call.
+type OpenAsk struct {
+	Item, Call, Title string
+	Leave             bool
+}
 
 // Live returns a session that runs now.
 func (b *Binding) Live(key string) (Live, bool) {
@@ -137,7 +140,7 @@ func (b *Binding) Live(key string) (Live, bool) {
 	}
 	for _, a := range l.s.Asks() {
 		if w := l.asks[a.ID]; w != nil && w.item != "" {
-			v.Asks = append(v.Asks, OpenAsk{w.item, a.Call, w.title})
+			v.Asks = append(v.Asks, OpenAsk{w.item, a.Call, w.title, isGate(a)})
 		}
 	}
 	return v, true

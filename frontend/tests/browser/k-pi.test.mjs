@@ -267,3 +267,12 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
   figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
+test('a call says that it waits for leave, and who did not give it, and why', withPi, async ({ hub, page, p, given }) => {
+  const call = { tool: 'bash', call: 'call-1', input: { command: 'rm -rf build && ls > f' } };
+  await tell(hub, given.id, `ASK ${JSON.stringify({ method: 'input', title: `deskbell-gate/1 ${JSON.stringify(call)}` })}`);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('.tool', /waits for your leave/);
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await hub.call('POST', `/v1/messages/${m.id}/resolve`, { resolution: 'answered', value: 'deny', comment: 'not today' });
+  await page.says('.tool', /denied[^]*Denied by you: not today/);
+});
