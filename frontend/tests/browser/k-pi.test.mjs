@@ -267,6 +267,21 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
   figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
+test('an answer of a dialog that no call asks says that pi has it, and its command keeps nobody waiting', withPi, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await p.fill('textarea', '/ponder ');
+  const began = Date.now();
+  await p.keyboard.press('Enter');
+  await until('the composer is free', async () => (await p.inputValue('textarea')) === '');
+  assert.ok(Date.now() - began < 5000, `after ${Date.now() - began} ms`);
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await hub.call('POST', `/v1/messages/${m.id}/resolve`, { resolution: 'answered', value: 'approve' });
+  await page.keys('Escape', 'g', 'd');
+  await page.open(m.id);
+  await page.says('[data-item-pane]', /Given to the agent, which waited for it/);
+  assert.ok(!(await p.innerText('[data-item-pane]')).includes('Waits for the agent'));
+});
+
 test('a call says that it waits for leave, and who did not give it, and why', withPi, async ({ hub, page, p, given }) => {
   const call = { tool: 'bash', call: 'call-1', input: { command: 'rm -rf build && ls > f' } };
   await tell(hub, given.id, `ASK ${JSON.stringify({ method: 'input', title: `deskbell-gate/1 ${JSON.stringify(call)}` })}`);
