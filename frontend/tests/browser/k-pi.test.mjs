@@ -267,6 +267,20 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
   figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
+test('what is being written to a session is there when one comes back to it', withPi, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  const go = (id) => p.evaluate((to) => { location.hash = `#/pi/${to}`; }, id);
+  await p.fill('textarea', 'half a thou');
+  await p.setInputFiles('form input[type=file]', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgo=', 'base64') });
+  await page.says('form', /dot\.png/);
+  const other = await hub.call('POST', '/api/pi', { folder: hub.data });
+  await go(other.id);
+  await until('nothing is written there', async () => (await p.inputValue('textarea')) === '');
+  await go(given.id);
+  await until('it is there', async () => (await p.inputValue('textarea')) === 'half a thou');
+  await page.says('form', /dot\.png/);
+});
+
 test('an answer of a dialog that no call asks says that pi has it, and its command keeps nobody waiting', withPi, async ({ hub, page, p, given }) => {
   await page.at(`#/pi/${given.id}`);
   await p.fill('textarea', '/ponder ');
