@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // A pi that does what it is told: "ASK {request}" asks, "SHOW {request}" shows something, "RUN text" runs a tool that says the
-// text, "MANY n" answers n times, "STREAM n" with n pieces, a thousand a second; what comes while it works waits until it is stopped; anything else is answered. It keeps
+// text, "LINES n" runs one that says n lines and goes on, "PICTURE" answers with a picture, "MANY n" answers n times, "TALL n" with answers of many sizes, "STREAM n" with n pieces, a thousand a second; what comes while it works waits until it is stopped; anything else is answered. It keeps
 // what it is told in no file, but can be forked; "--session" takes up a session of its own making.
 import { createInterface } from 'node:readline';
 
@@ -62,6 +62,20 @@ function prompt(words) {
     return;
   }
   for (let i = 0; i < many; i++) message('assistant', text(`answer ${i}`), { usage: undefined });
+  const tall = Number(/^TALL (\d+)$/.exec(words)?.[1] ?? 0);
+  for (let i = 0; i < tall; i++) message('assistant', text(`tall ${i}.\n\n${'More of it.\n\n'.repeat((i * 7) % 23)}`), { usage: undefined });
+  const lines = Number(/^LINES (\d+)$/.exec(words)?.[1] ?? 0);
+  if (lines) {
+    const id = tool({ command: 'seq' });
+    let n = 0;
+    const timer = setInterval(() => {
+      n++;
+      say({ type: 'tool_execution_update', toolCallId: id, toolName: 'bash', args: { command: 'seq' }, partialResult: { content: text(Array.from({ length: n }, (_, k) => `line ${k + 1}`).join('\n')) } });
+      if (n === lines) clearInterval(timer);
+    }, 20);
+    return; // until it is stopped
+  }
+  if (words === 'PICTURE') message('user', [...text('this one'), { type: 'image', mimeType: 'image/png', data: picture(300, 400) }]);
   const pieces = Number(/^STREAM (\d+)$/.exec(words)?.[1] ?? 0);
   if (pieces) return stream(pieces);
   if (words === 'SLOW') return; // until it is stopped

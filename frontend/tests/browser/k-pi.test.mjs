@@ -267,6 +267,19 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
   figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
+test('the end of what a tool says is shown while it says it', withPi, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await tell(hub, given.id, 'LINES 60');
+  await page.says('.tool .frame', /line 45/);
+  const visible = () => p.evaluate(() => { const f = document.querySelector('.tool .frame'); return f.scrollTop + f.clientHeight >= f.scrollHeight - 4; });
+  await until('its end', visible);
+  await page.says('.tool .frame', /line 60/);
+  await until('its end', visible);
+  await p.evaluate(() => { document.querySelector('.tool .frame').scrollTop = 0; });
+  await hub.call('POST', `/api/pi/${given.id}/stop`);
+  await page.says('.tool', /broken off/);
+  assert.equal(await p.evaluate(() => document.querySelector('.tool .frame').scrollTop), 0);
+});
 test('what is being written to a session is there when one comes back to it', withPi, async ({ hub, page, p, given }) => {
   await page.at(`#/pi/${given.id}`);
   const go = (id) => p.evaluate((to) => { location.hash = `#/pi/${to}`; }, id);
