@@ -267,6 +267,22 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
   figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
+test('what is found in a long answer is marked where it stands', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, `${'word '.repeat(3000)} needle ${'word '.repeat(500)}`);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /needle/);
+  await p.fill('[data-filter] input', 'NEEDLE');
+  await page.says('.found', /needle/);
+  await until('the mark', () => p.evaluate(() => {
+    const [range] = CSS.highlights.get('found') ?? [];
+    const hit = range?.startContainer.parentElement.closest('.hit')?.getBoundingClientRect();
+    const at = range?.getBoundingClientRect();
+    return range?.toString() === 'needle' && at.top >= hit.top && at.bottom <= hit.bottom;
+  }));
+  await p.fill('[data-filter] input', '');
+  await until('no mark', () => p.evaluate(() => !CSS.highlights.has('found')));
+});
+
 test('the end of what a tool says is shown while it says it', withPi, async ({ hub, page, p, given }) => {
   await page.at(`#/pi/${given.id}`);
   await tell(hub, given.id, 'LINES 60');
