@@ -3,6 +3,7 @@
 // text, "LINES n" runs one that says n lines and goes on, "PICTURE" answers with a picture, "MANY n" answers n times, "TALL n" with answers of many sizes, "STREAM n" with n pieces, a thousand a second; what comes while it works waits until it is stopped; anything else is answered. It keeps
 // what it is told in no file, but can be forked; "--session" takes up a session of its own making.
 import { createInterface } from 'node:readline';
+import { crc32, deflateSync } from 'node:zlib';
 
 const say = (r) => process.stdout.write(`${JSON.stringify(r)}\n`);
 const text = (t) => [{ type: 'text', text: t }];
@@ -22,6 +23,21 @@ function message(role, content, more = {}) {
   say({ type: 'message_start', message: { role, content: role === 'assistant' ? [] : content } });
   if (role === 'assistant') for (const [i, b] of content.entries()) if (b.text) say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: i, delta: b.text } });
   say({ type: 'message_end', message: { role, content, provider: 'stub', model: 'stub-1', stopReason: 'stop', usage: { input: 100, output: 20, totalTokens: 120, cost: { total: 0.0123 } }, ...more } });
+}
+/** A picture of one colour. */
+function picture(width, height) {
+  const chunk = (kind, data) => {
+    const body = Buffer.concat([Buffer.from(kind), data]);
+    const size = Buffer.alloc(4), sum = Buffer.alloc(4);
+    size.writeUInt32BE(data.length);
+    sum.writeUInt32BE(crc32(body));
+    return Buffer.concat([size, body, sum]);
+  };
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 0, 0, 0, 0], 8);
+  return Buffer.concat([Buffer.from('89504e470d0a1a0a', 'hex'), chunk('IHDR', head), chunk('IDAT', deflateSync(Buffer.alloc((width + 1) * height, 128))), chunk('IEND', Buffer.alloc(0))]).toString('base64');
 }
 function settle() {
   busy = false;
@@ -93,7 +109,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     waiting.delete(c.id);
     say({ type: 'tool_execution_end', toolCallId: call, toolName: 'bash', result: { content: text(JSON.stringify(c)) }, isError: c.confirmed !== true });
     settle();
-  } else if (c.type === 'get_state') ok({ sessionId: `pi-${process.pid}${'f'.repeat(forks)}`, sessionFile: taken ?? '/tmp/none.jsonl', thinkingLevel: level, model: now(), messageCount: prompts.length });
+  } else if (c.type === 'get_state') ok({ sessionId: `pi-${process.pid}${'f'.repeat(forks)}`, sessionFile: `${taken ?? `/tmp/none-${process.pid}.jsonl`}${'f'.repeat(forks)}`, thinkingLevel: level, model: now(), messageCount: prompts.length });
   else if (c.type === 'get_messages') ok({ messages: prompts.map((p) => ({ role: 'user', content: text(p) })) });
   else if (c.type === 'get_available_models') ok({ models: [...all, { provider: 'stub', id: 'gone' }] });
   else if (c.type === 'get_available_thinking_levels') ok({ levels: model === 'stub-1' ? ['off', 'low', 'high'] : ['off', 'max'] });
