@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // A pi that does what it is told: "ASK {request}" asks, "SHOW {request}" shows something, "RUN text" runs a tool that says the
-// text, "LINES n" runs one that says n lines and goes on, "PICTURE" answers with a picture, "MANY n" answers n times, "TALL n" with answers of many sizes, "STREAM n" with n pieces, a thousand a second; what comes while it works waits until it is stopped; anything else is answered. It keeps
+// text, "LINES n" runs one that says n lines and goes on, "PICTURE" answers with a picture, "RETRY" fails first, "MANY n" answers n times, "TALL n" with answers of many sizes, "STREAM n" with n pieces, a thousand a second; what comes while it works waits until it is stopped; anything else is answered. It keeps
 // what it is told in no file, but can be forked; "--session" takes up a session of its own making.
 import { createInterface } from 'node:readline';
 import { crc32, deflateSync } from 'node:zlib';
@@ -90,6 +90,12 @@ function prompt(words) {
       if (n === lines) clearInterval(timer);
     }, 20);
     return; // until it is stopped
+  }
+  if (words === 'RETRY') {
+    message('assistant', [], { stopReason: 'error', errorMessage: '503 overloaded' });
+    say({ type: 'agent_end', messages: [], willRetry: true });
+    say({ type: 'auto_retry_start', attempt: 1, maxAttempts: 3, delayMs: 1, errorMessage: '503 overloaded' });
+    say({ type: 'agent_start' });
   }
   if (words === 'PICTURE') message('user', [...text('this one'), { type: 'image', mimeType: 'image/png', data: picture(300, 400) }]);
   const pieces = Number(/^STREAM (\d+)$/.exec(words)?.[1] ?? 0);

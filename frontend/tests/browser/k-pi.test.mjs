@@ -390,3 +390,9 @@ test('a call says that it waits for leave, and who did not give it, and why', wi
   await hub.call('POST', `/v1/messages/${m.id}/resolve`, { resolution: 'answered', value: 'deny', comment: 'not today' });
   await page.says('.tool', /denied[^]*Denied by you: not today/);
 });
+
+test('what failed and was tried again says so', withPi, async ({ hub, page, given }) => {
+  await tell(hub, given.id, 'RETRY');
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /503 overloaded It was tried again\./);
+});
