@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"deskbell/backend/pirpc"
 )
 
 // piChild is this test's own program as a pi.
@@ -53,7 +55,7 @@ type fakePi struct {
 type record = map[string]any
 
 func (f *fakePi) say(r record) {
-	raw, _ := json.Marshal(r)
+	raw, _ := pirpc.Marshal(r) // as pi does, which escapes nothing that need not be
 	f.out.Write(append(raw, '\n'))
 	if !f.hold {
 		f.out.Flush()
@@ -169,6 +171,14 @@ func (f *fakePi) run(args []string) int {
 				fmt.Fprintln(os.Stderr, "as told")
 				return 3
 			}
+			if c.Message == "/ask" { // an extension's command, which ends when its question is answered
+				f.asks["ask-command"] = ""
+				f.say(record{"type": "extension_ui_request", "id": "ask-command", "method": "confirm", "title": "By a command?", "message": ""})
+				continue
+			}
+			if c.Message == "/leave" { // an extension's command, which ends pi before it answers
+				return 0
+			}
 			if c.Message == "MUTE" { // it says nothing any more, and lives on
 				f.say(record{"type": "agent_start"})
 				os.Stdout.Close()
@@ -241,7 +251,7 @@ func (f *fakePi) prompt(words string) {
 		f.calls++
 		call, id := fmt.Sprint("call-", f.calls), fmt.Sprint("ask-", f.session, "-", f.calls)
 		f.asks[id] = call
-		f.say(record{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": record{"command": "echo " + call}})
+		f.say(record{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": record{"command": "echo <" + call + "> && true"}})
 		r["type"], r["id"] = "extension_ui_request", id
 		if title, _ := r["title"].(string); title == "GATE" {
 			if named, ok := r["call"].(string); ok { // models count as they like

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -288,4 +289,162 @@ func TestPiFilesAreRead(t *testing.T) {
 	}
 	h.tellPi("kept", "go on")
 	h.waitPiText("kept", "1 user: mend the parser", "You said: go on")
+}
+
+// Of several who take a session up at once one does: two pi would write one file.
+func TestPiIsTakenUpOnce(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, "hello")
+	h.waitPiText(id, "You said: hello")
+	h.endPi(id)
+	got := make(chan int)
+	for range 4 {
+		go func() {
+			r, _ := h.operator().try(t.Context(), "POST", "/api/pi", msg{"folder": h.dir, "resume": id})
+			got <- r.status
+		}()
+	}
+	count := map[int]int{}
+	for range 4 {
+		count[<-got]++
+	}
+	if count[http.StatusCreated] != 1 || count[http.StatusConflict] != 3 {
+		t.Errorf("%v", count)
+	}
+	h.endPi(id)
+	if again := h.startPi(msg{"resume": id}); again != id { // who failed, or has ended, keeps nobody out
+		t.Errorf("then it is %s", again)
+	}
+}
+
+// A session is called by what it began with, also when it is taken up again and hears something else.
+func TestPiKeepsItsTitle(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, "mend the parser")
+	h.waitPiText(id, "You said: mend the parser")
+	for _, words := range []string{"and the lexer", "and the printer"} {
+		h.endPi(id)
+		h.startPi(msg{"resume": id})
+		h.tellPi(id, words)
+		h.waitPiText(id, "You said: "+words)
+	}
+	h.endPi(id)
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Title != "mend the parser" {
+		t.Errorf("it is called %q, %v", s.Title, err)
+	}
+}
+
+// What a call was asked to do is there as it was, character by character.
+func TestPiCallsAreReadable(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, `ASK {"method":"confirm","title":"echo hi > f && ls","message":""}`)
+	h.waitPiAsks(1)
+	var body string
+	eventually(t, "the call is there", func() bool {
+		body = string(h.operator().call("GET", "/api/pi/"+id+"/rows", nil).want(http.StatusOK).body)
+		return strings.Contains(body, "call-1")
+	})
+	if !strings.Contains(body, "echo <call-1> && true") {
+		t.Error(body)
+	}
+}
+
+// An extension may end its pi: nothing failed, and the session says who ended it.
+func TestPiEndsByItself(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	r := h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "/leave"})
+	if r.status != http.StatusConflict || r.get("error", "message") != "pi ended before it answered" {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Ended != "pi ended by itself" {
+		t.Errorf("it %s, %v", s.Ended, err)
+	}
+}
+
+// Who tells a session something is not kept waiting for an answer that they are asked for meanwhile themselves.
+func TestPiCommandThatAsksKeepsNobodyWaiting(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	began := time.Now()
+	r := h.operator().call("POST", "/api/pi/"+id+"/commands", msg{"text": "/ask"}).want(http.StatusAccepted)
+	if r.get("done") != "false" || time.Since(began) > 5*time.Second {
+		t.Errorf("after %s: %s", time.Since(began), r.body)
+	}
+	h.waitPiAsks(1)
+	h.tellPi(id, "meanwhile")
+	h.waitPiText(id, "meanwhile")
+}
+
+// A call that was not let happen says who did not, and why; the gate's question says that it asks leave.
+func TestPiCallsSayWhoRefusedThem(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	rows := func() string {
+		return string(h.operator().call("GET", "/api/pi/"+id+"/rows", nil).want(http.StatusOK).body)
+	}
+	h.tellPi(id, `ASK {"method":"input","title":"GATE"}`)
+	m := h.waitPiAsks(1)[0]
+	if at := h.operator().call("GET", "/api/pi/"+id, nil).want(http.StatusOK); !strings.Contains(string(at.body), `"leave":true`) {
+		t.Errorf("%s", at.body)
+	}
+	h.operator().call("POST", "/v1/messages/"+walk(m, []string{"id"})+"/resolve", `{"resolution":"answered","value":"deny","comment":"not today"}`).want(http.StatusOK)
+	eventually(t, "the person refused it", func() bool {
+		return regexp.MustCompile(`"refused":\{"by":"human:[^"]+","reason":\[\{"t":"not today"\}\]\}`).MatchString(rows())
+	})
+	rule := h.operator().call("POST", "/api/rules", msg{"match": msg{"tool": "bash"}, "verdict": "deny", "reason": "never here"}).want(http.StatusCreated).get("id")
+	h.tellPi(id, `ASK {"method":"input","title":"GATE"}`)
+	eventually(t, "the rule refused it", func() bool {
+		return strings.Contains(rows(), `"rule":"`+rule+`","reason":[{"t":"never here"}]`)
+	})
+}
+
+// What runs while its hub is lost goes on in its row when the relay is back, with all that was known of it.
+func TestPiRelayGoesOnInItsRows(t *testing.T) {
+	h := openHouse(t)
+	dial := func(hello string) (*websocket.Conn, func(...string)) {
+		t.Helper()
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(h.hub.URL(), "http", "ws", 1)+"/pi", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + h.token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseNow() })
+		say := func(records ...string) {
+			for _, s := range records {
+				if err := conn.Write(t.Context(), websocket.MessageText, []byte(s)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		say(hello)
+		_, asked, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		say(fmt.Sprintf(`{"type":"response","command":"get_state","id":%q,"success":true,"data":{"sessionId":"far"}}`, field(asked, "id")))
+		return conn, say
+	}
+	rows := func() string {
+		return string(h.operator().call("GET", "/api/pi/far/rows", nil).want(http.StatusOK).body)
+	}
+	conn, say := dial(`{"type":"relay_hello","folder":"/w"}`)
+	say(`{"type":"agent_start"}`, `{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"sleep 301"}}`)
+	eventually(t, "it runs", func() bool { return strings.Contains(h.piText("far"), "sleep 301") })
+	_ = conn.CloseNow()
+	eventually(t, "it is broken off, as far as one knows", func() bool { return strings.Contains(rows(), `"interrupted":true`) })
+	conn, say = dial(`{"type":"relay_hello","folder":"/w","again":true}`)
+	say(`{"type":"tool_execution_end","toolCallId":"c1","toolName":"bash","result":{"content":"slept"},"isError":false}`)
+	eventually(t, "it has ended", func() bool { return strings.Contains(h.piText("far"), "slept") })
+	if got := rows(); strings.Contains(got, "interrupted") || strings.Count(got, `"call":"c1"`) != 1 || !strings.Contains(got, "sleep 301") {
+		t.Error(got)
+	}
+	_ = conn.CloseNow()
+	eventually(t, "it is gone", func() bool { return h.piState("far") == "exited" })
+	_, say = dial(`{"type":"relay_hello","folder":"/w"}`) // another pi, whose model counts anew
+	say(`{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"date"}}`)
+	eventually(t, "it has a row of its own", func() bool { return strings.Count(rows(), `"call":"c1"`) == 2 })
 }

@@ -144,7 +144,7 @@ func TestPiDialogsKnowTheirCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"One?": `{"command":"echo call-1"}`, "Two?": `{"command":"echo call-2"}`}[it.Title]
+		want := map[string]string{"One?": `{"command":"echo <call-1> && true"}`, "Two?": `{"command":"echo <call-2> && true"}`}[it.Title]
 		if c := it.Content.Call; c == nil || string(c.Arguments) != want || c.Tool != "bash" || c.Session != id {
 			t.Errorf("%s: %+v", it.Title, c)
 		}

@@ -188,7 +188,7 @@ func (s *Store) PutJudgement(ctx context.Context, j gate.Judgement) error {
 // putJudgement stores a judgement, without what the agent did before the call.
 func (t *tx) putJudgement(j gate.Judgement) error {
 	j.Call.Prompt, j.Call.Steps = "", nil
-	subject, err := json.Marshal(j.Subject)
+	subject, err := marshal(j.Subject)
 	if err != nil {
 		return fmt.Errorf("judgement: %w", err)
 	}

@@ -81,6 +81,7 @@ func TestAnItemComesBackAsItWasStored(t *testing.T) {
 	n.Item.Content.Context = []inbox.Part{{Text: &text}, {Data: json.RawMessage(`{"big":9007199254740993}`)}}
 	empty := []string{}
 	n.Item.Content.Resolvers = &empty
+	n.Item.Content.Call = &inbox.Call{Tool: "edit", Arguments: json.RawMessage(`{"edits":[{"newText":"a && b > c"}]}`)}
 	insert(t, s, n)
 	got, err := s.Item(t.Context(), n.Item.ID)
 	if err != nil {
@@ -92,6 +93,9 @@ func TestAnItemComesBackAsItWasStored(t *testing.T) {
 	b, _ := json.Marshal(got)
 	if string(a) != string(b) || got.Rev == 0 {
 		t.Errorf("got\n%s\nwant\n%s", b, a)
+	}
+	if string(got.Content.Call.Arguments) != `{"edits":[{"newText":"a && b > c"}]}` {
+		t.Errorf("what is shown to people is not as it came: %s", got.Content.Call.Arguments)
 	}
 	if got.Content.Resolvers == nil {
 		t.Error("an empty list of resolvers became no list")

@@ -46,7 +46,8 @@ func (a *app) stopCommand() *cobra.Command {
 		Short: "Stop an agent: close its sessions and let it open no other",
 		Long: "Closes all sessions of an agent as the operator and keeps it from opening others until `deskbell agent resume`. What\n" +
 			"was addressed to its sessions bounces. Its credentials still work otherwise (`deskbell agent revoke` ends them).\n\n" +
-			"An agent of ACP (acp/…) ends with all agents below it, and those that were spawned for good: what waits for them bounces.",
+			"An agent of ACP (acp/…) ends with all agents below it, and those that were spawned for good: what waits for them bounces.\n" +
+			"A session of pi (pi/…) stops what it is doing now; its process goes on, and does what it is sent next.",
 		Example:           "  deskbell agent stop deploybot",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,
@@ -75,6 +76,8 @@ type stopped struct {
 
 func (s stopped) words(id string) string {
 	switch {
+	case piSession(id):
+		return fmt.Sprintf("Stopped what %s was doing. It runs on, and does what it is sent next; there is nothing to resume.", id)
 	case s.Ended && s.Agents == 0:
 		return fmt.Sprintf("%s had ended already. Nothing resumes it.", id)
 	case s.Ended && s.Agents == 1:
@@ -99,6 +102,9 @@ func (s stopped) words(id string) string {
 // acpAgent says whether an agent is one of ACP, which has no sessions.
 func acpAgent(id string) bool { return strings.HasPrefix(id, "acp/") }
 
+// piSession says whether an agent is a session of pi, of which a stop ends what it does now and nothing else.
+func piSession(id string) bool { return strings.HasPrefix(id, "pi/") }
+
 func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "resume ID",
@@ -116,6 +122,9 @@ func (a *app) resumeCommand() *cobra.Command {
 			}
 			if acpAgent(args[0]) {
 				return a.done(raw, "%s goes on with its next request.", args[0])
+			}
+			if piSession(args[0]) {
+				return a.done(raw, "%s may run, and does what it is sent: a stop keeps no session of pi from that.", args[0])
 			}
 			return a.done(raw, "%s may open sessions again.", args[0])
 		},

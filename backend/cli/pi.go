@@ -80,7 +80,6 @@ func (a *app) pi(ctx context.Context, program string, gate bool, args []string) 
 		_ = conn.CloseNow()
 		return err
 	}
-	a.say("pi runs; its session is in the window. Ctrl-C ends it.")
 	return r.run(ctx, conn)
 }
 

@@ -39,6 +39,7 @@ type relay struct {
 	size   int
 	lost   backend.PiRelayRecord // what did not fit into the queue
 	last   bool                  // nothing more will be queued
+	up     bool                  // pi has come up
 	watch  *pirpc.Session        // what pi does: no dialog is handed over that it does not wait for any more
 	asks   map[string]asked      // dialogs that wait, by id: a hub that comes back is asked again
 	begins map[string][]byte     // of the calls that run, by id
@@ -148,6 +149,8 @@ func (r *relay) take(record []byte, now time.Time) {
 		r.asks[a.ID] = asked{record, now, a.Call}
 	}
 	r.drop(fx.Ended)
+	up := !r.up && r.watch.Ready()
+	r.up = r.up || up
 	for _, row := range fx.Rows {
 		switch {
 		case row.Kind != pirpc.ToolRow:
@@ -158,6 +161,9 @@ func (r *relay) take(record []byte, now time.Time) {
 		}
 	}
 	r.mu.Unlock()
+	if up { // not before: it may end instead of coming up
+		r.say("pi runs; its session is in the window. Ctrl-C ends it.")
+	}
 	r.put(s)
 }
 
@@ -287,7 +293,7 @@ func (r *relay) toHub(ctx context.Context, conn *websocket.Conn, again bool) err
 		defer cancel()
 		return conn.Write(ctx, websocket.MessageText, record)
 	}
-	first := [][]byte{meta(backend.PiRelayRecord{Type: backend.PiRelayHello, Folder: r.folder, Args: r.args})}
+	first := [][]byte{meta(backend.PiRelayRecord{Type: backend.PiRelayHello, Folder: r.folder, Args: r.args, Again: again})}
 	if again {
 		first = append(first, r.waiting(time.Now())...)
 	}

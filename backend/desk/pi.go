@@ -43,8 +43,12 @@ type PiNow struct {
 	Quiet time.Duration // how long nothing was heard while it was busy
 }
 
-// PiAsk is a dialog that waits for the person: the message in the inbox, and the call that asks; "" for none.
-type PiAsk struct{ Item, Call, Title string }
+// PiAsk is a dialog that waits for the person: the message in the inbox, and the call that asks; "" for none. Leave says that it
+// asks leave for the call.
+type PiAsk struct {
+	Item, Call, Title string
+	Leave             bool
+}
 
 // PiFile is a session that pi itself keeps.
 type PiFile struct {
@@ -160,7 +164,7 @@ func (d *Desk) piSession(w http.ResponseWriter, r *http.Request, _ protocol.Call
 func viewPiAsks(asks []PiAsk) []map[string]any {
 	out := []map[string]any{}
 	for _, a := range asks {
-		out = append(out, map[string]any{"item": a.Item, "call": a.Call, "title": shortSpans(a.Title)})
+		out = append(out, map[string]any{"item": a.Item, "call": a.Call, "title": shortSpans(a.Title), "leave": a.Leave})
 	}
 	return out
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"strings"
 
+	"deskbell/backend/gate"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/protocol"
 	"deskbell/backend/render"
@@ -80,6 +82,14 @@ type piTool struct {
 	TookMs    int64         `json:"took_ms,omitempty"`
 	Exit      *int          `json:"exit,omitempty"`
 	Nested    bool          `json:"nested,omitempty"`
+	Refused   *piRefusal    `json:"refused,omitempty"`
+}
+
+// piRefusal is who did not let a call happen; Rule is which rule it was.
+type piRefusal struct {
+	By     string        `json:"by"`
+	Rule   string        `json:"rule,omitempty"`
+	Reason []render.Span `json:"reason"`
 }
 
 type piRowView struct {
@@ -124,6 +134,14 @@ func viewPiRow(stored transcript.Row) piRowView {
 
 func viewPiTool(t *pirpc.Tool) *piTool {
 	v := &piTool{Call: t.Call, Name: shortSpans(t.Name), Result: viewPiBlocks(t.Result, false), IsError: t.IsError, TookMs: t.Took.Milliseconds(), Exit: t.Exit, Nested: t.Parent != "", Arguments: []render.Span{}}
+	if r := t.Refused; r != nil {
+		text, _ := render.Cut(r.Reason, maxPrompt)
+		v.Refused = &piRefusal{By: render.Terminal(r.By), Reason: list(render.VisibleLines(text))}
+		v.Refused.Rule, _ = strings.CutPrefix(r.By, gate.RuleJudge)
+		if v.Refused.Rule == r.By {
+			v.Refused.Rule = ""
+		}
+	}
 	var pretty bytes.Buffer
 	if len(t.Arguments) > 0 && json.Indent(&pretty, t.Arguments, "", "  ") == nil {
 		text, _ := render.Cut(pretty.String(), maxPartText)

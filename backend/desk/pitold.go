@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
@@ -88,9 +89,13 @@ func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if told.Type == "fork" {
 		result, then, err = d.Pi.Fork(ctx, id, told.Entry, told.Row)
 	} else if c, err = told.command(now.Info.Commands); err == nil {
+		if c.Type == "prompt" {
+			ctx, cancel = d.untilAsked(ctx, id, len(now.Asks))
+			defer cancel()
+		}
 		result, then, err = d.Pi.Send(ctx, id, c)
 	}
-	if errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) && r.Context().Err() == nil {
 		return protocol.WriteJSON(w, http.StatusAccepted, map[string]any{"type": c.Type, "done": false})
 	}
 	if err != nil {
@@ -107,6 +112,26 @@ func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		out["session"] = then
 	}
 	return protocol.WriteJSON(w, http.StatusOK, out)
+}
+
+// untilAsked is ctx until the session asks something more than it does: a command of an extension may end only when that is
+// answered, and the page goes on meanwhile.
+func (d *Desk) untilAsked(ctx context.Context, id string, asks int) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		look := time.NewTicker(100 * time.Millisecond)
+		defer look.Stop()
+		for ctx.Err() == nil {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+			}
+			if now, ok := d.Pi.Current(id); ok && len(now.Asks) > asks {
+				cancel()
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 // piForks answers with the prompts at which a session can be forked, the newest first.

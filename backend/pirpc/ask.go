@@ -214,7 +214,7 @@ func Later(request []byte, after time.Duration) []byte {
 	for _, name := range []string{"timeout", "timeoutMs"} {
 		if t := f.duration(name); t > 0 && after > margin {
 			f[name] = json.RawMessage(strconv.FormatInt(max(1, (t-after).Milliseconds()), 10))
-			if later, err := json.Marshal(f); err == nil {
+			if later, err := Marshal(f); err == nil {
 				return later
 			}
 		}

@@ -252,7 +252,7 @@ func compose(members []member) json.RawMessage {
 			}
 			continue
 		}
-		v, err := json.Marshal(m.value)
+		v, err := Marshal(m.value)
 		if err != nil { // strings, numbers, bools and images always marshal
 			v = []byte("null")
 		}

@@ -153,6 +153,17 @@ func other(raw json.RawMessage) Block {
 	return Block{Kind: OtherBlock, Text: Text(clip(string(raw), maxRaw)), Cut: len(raw) > maxRaw}
 }
 
+// words is the text of blocks, without what is no text.
+func words(all []Block) string {
+	var texts []string
+	for _, one := range all {
+		if one.Kind == TextBlock {
+			texts = append(texts, string(one.Text))
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n"))
+}
+
 // plain is the text of blocks, with a word for what is no text.
 func plain(all []Block) string {
 	var b strings.Builder
@@ -164,6 +175,9 @@ func plain(all []Block) string {
 			}
 			b.Write(one.Text)
 		case ImageBlock:
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
 			b.WriteString("[image]")
 		}
 	}

@@ -1,7 +1,6 @@
 package pirpc
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -91,7 +90,7 @@ func (s *Session) response(f fields) {
 		}
 	}
 	if r.Data == nil && f.has("sessionId") {
-		if whole, err := json.Marshal(f); err == nil {
+		if whole, err := Marshal(f); err == nil {
 			r.Data = whole
 		}
 	}
@@ -237,6 +236,11 @@ func (s *Session) event(kind string, f fields, line []byte) {
 	}
 	switch kind {
 	case "agent_start":
+		if s.failed != nil && s.retrying { // not before: an attempt that waits for its time may be called off
+			s.failed.Retried = true
+			s.touch(s.failed)
+		}
+		s.failed = nil
 		s.ready, s.running, s.retrying, s.idleAt, s.Info.Retry = true, true, false, time.Time{}, nil
 	case "agent_end":
 		s.runEnded(f)
@@ -331,14 +335,10 @@ func (s *Session) retries(ended bool, f fields) {
 	if !ended {
 		s.running, s.retrying, s.idleAt = true, true, time.Time{}
 		s.Info.Retry = &Retry{f.int("attempt"), f.int("maxAttempts"), f.int("delayMs"), clip(f.text("errorMessage", "error_message"), maxLabel)}
-		if s.failed != nil {
-			s.failed.Retried = true
-			s.touch(s.failed)
-		}
-		s.failed, s.fx.Changed = nil, true
+		s.fx.Changed = true
 		return
 	}
-	s.retrying, s.Info.Retry, s.fx.Changed = false, nil, true
+	s.retrying, s.failed, s.Info.Retry, s.fx.Changed = false, nil, nil, true
 	if !f.bool("success") {
 		s.notice("error", "gave up trying", clip(f.text("finalError", "final_error"), maxText))
 		if !s.settles {

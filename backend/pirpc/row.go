@@ -59,6 +59,13 @@ type Tool struct {
 	IsError   bool            `json:"is_error,omitempty"`
 	Took      time.Duration   `json:"took,omitempty"`
 	Exit      *int            `json:"exit,omitempty"` // of a BashRow
+	Refused   *Refusal        `json:"refused,omitempty"`
+}
+
+// Refusal is who did not let a call happen, and why. Pi itself says only that the call failed.
+type Refusal struct {
+	By     string `json:"by"` // as history names who judges: human:…, rule:…, system:…
+	Reason string `json:"reason,omitempty"`
 }
 
 // size is how much text it holds, in bytes.

@@ -162,6 +162,17 @@ func (s *Session) Note(level, text string, now time.Time) Effects {
 	return s.end(s.State())
 }
 
+// Refused says that a call was not let happen.
+func (s *Session) Refused(call string, why Refusal, now time.Time) Effects {
+	s.begin(now)
+	if r := s.toolRow(call); r != nil {
+		why.Reason = clip(why.Reason, maxText)
+		r.Tool.Refused = &why
+		s.touch(r)
+	}
+	return s.end(s.State())
+}
+
 // History makes rows of messages that were said before, where there are none yet.
 func (s *Session) History(messages []json.RawMessage, now time.Time) Effects {
 	s.begin(now)

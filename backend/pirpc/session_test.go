@@ -343,3 +343,37 @@ func TestTyped(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 }
+
+// What pi tried again says so; what was called off while it waited for its time does not.
+func TestOnlyWhatWasTriedAgainSaysSo(t *testing.T) {
+	failed := func(attempt string) []string {
+		return []string{`{"type":"agent_start"}`, `{"type":"message_start","message":{"role":"assistant","content":[]}}`,
+			`{"type":"message_end","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"503"}}`, `{"type":"agent_end"}`,
+			`{"type":"auto_retry_start","attempt":` + attempt + `,"maxAttempts":3,"delayMs":1,"errorMessage":"503"}`}
+	}
+	s := tell(failed("1")...)
+	s.tell(failed("2")...)
+	s.tell(`{"type":"auto_retry_end","success":false,"attempt":2,"finalError":"Retry cancelled"}`, `{"type":"agent_start"}`)
+	if !s.rows[0].Retried || s.rows[1].Retried {
+		t.Errorf("tried again: %v, %v", s.rows[0].Retried, s.rows[1].Retried)
+	}
+}
+
+// A prompt is called by its words, whatever else is in it.
+func TestPicturesAreNoWords(t *testing.T) {
+	const picture = `{"type":"image","data":"aGk=","mimeType":"image/png"}`
+	for content, want := range map[string]string{`{"type":"text","text":"look at this"},` + picture: "look at this", picture: "[image]"} {
+		s := tell(`{"type":"message_end","message":{"role":"user","content":[` + content + `]}}`)
+		if got := s.Info.FirstPrompt; got != want {
+			t.Errorf("%s is called %q", content, got)
+		}
+	}
+}
+
+// A row that was put together is JSON as people read it.
+func TestRawRowsAreReadable(t *testing.T) {
+	s := tell(`{"type":"message_end","message":{"role":"oracle","says":"a && b > c"}}`)
+	if got := string(s.rows[0].Blocks[0].Text); !strings.Contains(got, "a && b > c") {
+		t.Error(got)
+	}
+}

@@ -1,6 +1,7 @@
 package pirpc
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -101,7 +102,7 @@ func (s *Session) fill(r *Row, m fields) {
 		r.Title = clip(m.text("customType", "custom_type"), maxLabel)
 	}
 	if r.Kind == RawRow && r.Blocks == nil {
-		if raw, err := json.Marshal(m); err == nil {
+		if raw, err := Marshal(m); err == nil {
 			r.Blocks = []Block{other(raw)}
 		}
 	}
@@ -111,7 +112,7 @@ func (s *Session) fill(r *Row, m fields) {
 func (s *Session) ended(r *Row, m fields) {
 	switch r.Kind {
 	case UserRow:
-		text := clip(plain(r.Blocks), maxLabel)
+		text := clip(cmp.Or(words(r.Blocks), plain(r.Blocks)), maxLabel)
 		s.Info.LastPrompt = text
 		if s.Info.FirstPrompt == "" && text != "" {
 			s.Info.FirstPrompt, s.fx.Changed = text, true
@@ -338,7 +339,7 @@ func (s *Session) toolResult(m fields) {
 	if r == nil {
 		return
 	}
-	raw, err := json.Marshal(m)
+	raw, err := Marshal(m)
 	if err != nil {
 		return
 	}

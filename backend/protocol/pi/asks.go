@@ -21,6 +21,9 @@ type waiting struct {
 	title string
 	// judged is the call of the gate's that it asks leave for, once that is recorded; nil: none.
 	judged *gate.Subject
+	// call is the one of the gate's, and refused how the gate is told that it may not happen; nil: it may.
+	call    string
+	refused *pirpc.Refusal
 }
 
 // endedError is why a dialog ended without the person.
@@ -47,14 +50,14 @@ func (l *live) ask(a pirpc.Ask) {
 	l.work.Go(func() {
 		defer end(nil)
 		answer := l.answerTo(ctx, e, w, a, prompt)
-		if !l.give(a, answer) && (answer.Value != nil || answer.Confirmed != nil || answer.Values != nil) {
+		if !l.give(w, a, answer) && (answer.Value != nil || answer.Confirmed != nil || answer.Values != nil) {
 			l.tooLate(ctx, w)
 		}
 	})
 }
 
 // give tells pi the answer to a dialog, and says whether it was still waited for.
-func (l *live) give(a pirpc.Ask, answer pirpc.Answer) bool {
+func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.asks, a.ID)
@@ -65,6 +68,9 @@ func (l *live) give(a pirpc.Ask, answer pirpc.Answer) bool {
 		l.apply(fx)
 	}
 	if err == nil {
+		if w.refused != nil {
+			l.apply(l.s.Refused(w.call, *w.refused, l.b.Now()))
+		}
 		l.write(record)
 	}
 	return err == nil

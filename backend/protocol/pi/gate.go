@@ -85,27 +85,48 @@ func (l *live) toolCall(e *epoch, tool string, arguments json.RawMessage, id, pr
 func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g gateCall, prompt string) pirpc.Answer {
 	call := l.toolCall(e, g.Tool, g.Input, g.Call, prompt)
 	s := gate.Subject{Protocol: Name, Agent: e.agent, At: a.At, Call: *call}
+	w.call = g.Call
 	if r := l.b.Gate.Judge(s); r.Verdict != gate.Ask {
 		if !l.judged(ctx, w, a, gate.Ruled(s, r, l.b.Now())) {
-			return verdict(false, "The hub could not record its decision.")
+			return w.fail("The hub could not record its decision.")
 		}
-		return verdict(r.Verdict == gate.Allow, r.Rule.Reason)
+		return w.verdict(r.Verdict == gate.Allow, gate.RuleJudge+r.Rule.ID, r.Rule.Reason)
 	}
 	it := l.item(e, a)
 	it.Title, it.Content.Body, it.Content.Call = oneLine(describe(call), maxTitle), "", call
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}}
 	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
-		return verdict(false, "The hub could not record the question.")
+		return w.fail("The hub could not record the question.")
 	}
 	it, err := l.decided(ctx, w, a, it)
 	if err != nil {
 		l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID, Verdict: gate.Deny, Judge: "system:error", DecidedAt: l.b.Now()})
-		return verdict(false, "The hub could not ask the person.")
+		return w.fail("The hub could not ask the person.")
 	}
 	if !l.judged(ctx, w, a, gate.Decided(s, it)) {
-		return verdict(false, "The hub could not record the decision.")
+		return w.fail("The hub could not record the decision.")
+	}
+	if o := it.Outcome; o != nil && (o.State == inbox.Declined || o.State == inbox.Answered && !allows(o)) {
+		w.refused = &pirpc.Refusal{By: o.Actor, Reason: o.Comment}
 	}
 	return gateAnswer(it.Outcome)
+}
+
+// verdict is the gate's answer, and notes whose it is where it is no.
+func (w *waiting) verdict(allow bool, by, reason string) pirpc.Answer {
+	if !allow {
+		w.refused = &pirpc.Refusal{By: by, Reason: reason}
+	}
+	return verdict(allow, reason)
+}
+
+// fail refuses a call that the hub cannot judge.
+func (w *waiting) fail(why string) pirpc.Answer { return w.verdict(false, "system:error", why) }
+
+// allows says whether an outcome lets the call happen.
+func allows(o *inbox.Outcome) bool {
+	value, _ := wire.String(o.Value)
+	return o.State == inbox.Answered && value == inbox.Allow
 }
 
 // judged stores how a call was judged, before its answer leaves. Ids of calls are the model's, and some count anew in
@@ -133,8 +154,8 @@ func gateAnswer(o *inbox.Outcome) pirpc.Answer {
 	if o == nil {
 		return pirpc.Answer{}
 	}
-	switch value, _ := wire.String(o.Value); {
-	case o.State == inbox.Answered && value == inbox.Allow:
+	switch {
+	case allows(o):
 		return verdict(true, o.Comment)
 	case o.State == inbox.Answered, o.State == inbox.Declined:
 		return verdict(false, o.Comment)

@@ -44,6 +44,7 @@ type live struct {
 	folder  string // where it works
 	args    []string
 	resume  string // the key of the session that it takes up again
+	again   bool   // its relay was connected before: what was open then goes on
 	heard   time.Time
 	stats   bool // what it cost is to be asked
 	failure string
@@ -61,8 +62,10 @@ type epoch struct {
 	agent  string        // as the fleet knows it, once it is enrolled
 	key    string
 	rec    transcript.Session
-	was    *pirpc.Info // what was known of it when another took its place
-	offset int         // rows that were there before
+	was    *pirpc.Info          // what was known of it when another took its place
+	offset int                  // rows that were there before
+	left   map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them
+	joined map[int]pirpc.Row    // those of them that went on, by the numbers that they have now
 	dirty  map[int]*pirpc.Row
 	moved  bool
 	over   bool
@@ -70,7 +73,7 @@ type epoch struct {
 
 func newEpoch(ctx context.Context, now time.Time) *epoch {
 	ctx, cancel := context.WithCancel(ctx)
-	return &epoch{ctx: ctx, cancel: cancel, began: now, ready: make(chan struct{}), read: make(chan struct{}), dirty: map[int]*pirpc.Row{}, moved: true}
+	return &epoch{ctx: ctx, cancel: cancel, began: now, ready: make(chan struct{}), read: make(chan struct{}), joined: map[int]pirpc.Row{}, dirty: map[int]*pirpc.Row{}, moved: true}
 }
 
 // errExited is why what waited on a pi's behalf ends.
@@ -244,6 +247,9 @@ func (l *live) call(ctx context.Context, e *epoch, c pirpc.Command) (pirpc.Resul
 	}
 	select {
 	case r := <-answer:
+		if r.NoAnswer && l.exiting.Load() {
+			return r, protocol.Errorf(http.StatusConflict, "pi_ended", "pi ended before it answered")
+		}
 		if r.NoAnswer {
 			return r, protocol.Errorf(http.StatusGatewayTimeout, "no_answer", "pi gave no answer")
 		}
@@ -295,6 +301,7 @@ func (l *live) stop() {
 const (
 	byPerson = "ended by you"
 	byHub    = "ended with the hub"
+	byItself = "pi ended by itself" // an extension may end it, and nobody else did
 )
 
 // end asks for the end of the process, for a reason; exit says when it has come.
@@ -311,6 +318,8 @@ func (l *live) endedAs(code int, story string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
+	case l.because == "" && code == 0 && l.s.Ready():
+		return byItself
 	case l.because == "":
 		return story
 	case code == 128+9:

@@ -51,6 +51,7 @@ type Binding struct {
 	Config
 	mu      sync.Mutex
 	byKey   map[string]*live
+	taking  map[string]bool // sessions that are being taken up, by their ids and by their files
 	begun   chan struct{}   // closed when Run has begun
 	ctx     context.Context // while Run runs
 	running sync.WaitGroup  // of the sessions that the hub runs itself
@@ -60,7 +61,7 @@ var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run keeps it going.
 func New(c Config) *Binding {
-	return &Binding{Config: c, byKey: map[string]*live{}, begun: make(chan struct{})}
+	return &Binding{Config: c, byKey: map[string]*live{}, taking: map[string]bool{}, begun: make(chan struct{})}
 }
 
 // Name implements protocol.Binding.
@@ -116,8 +117,11 @@ type Live struct {
 	Quiet time.Duration
 }
 
-// OpenAsk is a dialog that waits for the person.
-type OpenAsk struct{ Item, Call, Title string }
+// OpenAsk is a dialog that waits for the person. Leave says that it is the gate's, which asks leave for the call.
+type OpenAsk struct {
+	Item, Call, Title string
+	Leave             bool
+}
 
 // Live returns a session that runs now.
 func (b *Binding) Live(key string) (Live, bool) {
@@ -136,7 +140,7 @@ func (b *Binding) Live(key string) (Live, bool) {
 	}
 	for _, a := range l.s.Asks() {
 		if w := l.asks[a.ID]; w != nil && w.item != "" {
-			v.Asks = append(v.Asks, OpenAsk{w.item, a.Call, w.title})
+			v.Asks = append(v.Asks, OpenAsk{w.item, a.Call, w.title, isGate(a)})
 		}
 	}
 	return v, true

@@ -29,6 +29,7 @@ type RelayRecord struct {
 	Type   string   `json:"type"`
 	Folder string   `json:"folder,omitempty"`
 	Args   []string `json:"args,omitempty"`
+	Again  bool     `json:"again,omitempty"` // of a hello: it was connected before, and pi went on meanwhile
 	Size   int64    `json:"size,omitempty"`
 	// Records is how many were left out because the hub was away for too long; 0: one, which was too large.
 	Records int    `json:"records,omitempty"`
@@ -104,6 +105,7 @@ func (l *live) told(m RelayRecord) {
 	switch m.Type {
 	case RelayHello:
 		l.mu.Lock()
+		l.again = m.Again
 		l.folder, l.args = oneLine(m.Folder, 4096), Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true
 		l.mu.Unlock()

@@ -184,16 +184,41 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 		return err
 	}
+	left, err := l.leftOpen(ctx, key)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.offset, e.agent, e.key = had.Rows, agent, key
+	e.offset, e.agent, e.key, e.left = had.Rows, agent, key, left
 	opened := had.OpenedAt
 	if opened.IsZero() {
 		opened = e.began
 	}
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
+	l.began(e, had)
 	return nil
+}
+
+// began takes over with what a session began: that, and no later prompt, is what it is called where nobody named it.
+// l.mu is held.
+func (l *live) began(e *epoch, had transcript.Session) {
+	var was pirpc.Info
+	first := had.Title // all there is to know of one that was only read
+	if json.Unmarshal(had.Info, &was) == nil {
+		first = was.FirstPrompt
+	}
+	if first == "" {
+		return
+	}
+	now := e.was
+	if e == l.cur {
+		now = &l.s.Info
+	}
+	if now != nil {
+		now.FirstPrompt = first
+	}
 }
 
 func (l *live) enrolled(e *epoch) bool {
@@ -227,7 +252,7 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, r := range e.dirty {
-		stored, err := storedRow(r, e.offset)
+		stored, err := e.storedRow(r)
 		if err != nil {
 			return nil, false, err
 		}
@@ -243,7 +268,7 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 func storedRow(r *pirpc.Row, offset int) (transcript.Row, error) {
 	stored := *r
 	stored.N += offset
-	body, err := json.Marshal(stored)
+	body, err := pirpc.Marshal(stored)
 	return transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()}, err
 }
 
@@ -260,7 +285,7 @@ func (l *live) record(e *epoch) transcript.Session {
 	if i != nil {
 		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
 		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
-		if raw, err := json.Marshal(i); err == nil {
+		if raw, err := pirpc.Marshal(i); err == nil {
 			e.rec.Info = raw
 		}
 	}

@@ -98,19 +98,25 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		if _, err := fileOf(s.Folder, s.File); err != nil {
 			return "", err
 		}
-		if b.writes(s.File) {
-			return "", protocol.Errorf(http.StatusConflict, "running", "this session runs already")
-		}
 		had.File = s.File
 	}
 	args, err := s.arguments(had.File, b.GateFile)
 	if err != nil {
 		return "", err
 	}
-	l, err := b.run(ctx, s, args)
+	free, err := b.takeUp(s.Resume, had.File)
 	if err != nil {
 		return "", err
 	}
+	l, err := b.run(ctx, s, args)
+	if err != nil {
+		free()
+		return "", err
+	}
+	go func(e *epoch) {
+		<-e.read // from here on it is among those that run, with its file; or it has ended
+		free()
+	}(l.epoch())
 	select {
 	case <-l.epoch().ready:
 		return l.key(), nil
@@ -132,12 +138,49 @@ func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session
 		return had, err
 	}
 	if _, _, err := b.find(key); err == nil {
-		return had, protocol.Errorf(http.StatusConflict, "running", "this session runs already")
+		return had, errRuns
 	}
 	if had.File == "" {
 		return had, protocol.Errorf(http.StatusConflict, "no_file", "pi kept no file of this session, so it cannot be taken up again")
 	}
 	return had, nil
+}
+
+// errRuns: two that write one file would tear it.
+var errRuns = protocol.Errorf(http.StatusConflict, "running", "this session runs already")
+
+// takeUp reserves a session for whoever takes it up, by its id and its file, until free is called: of several who try at
+// once one goes on. Errors: errRuns.
+func (b *Binding) takeUp(key, file string) (free func(), err error) {
+	var names []string
+	if key != "" {
+		names = append(names, "id "+key)
+	}
+	if file != "" {
+		names = append(names, "file "+file)
+	}
+	b.mu.Lock()
+	if slices.ContainsFunc(names, func(n string) bool { return b.taking[n] }) {
+		b.mu.Unlock()
+		return nil, errRuns
+	}
+	for _, n := range names {
+		b.taking[n] = true
+	}
+	b.mu.Unlock()
+	free = func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, n := range names {
+			delete(b.taking, n)
+		}
+	}
+	_, _, err = b.find(key)
+	if err == nil || file != "" && b.writes(file) {
+		free()
+		return nil, errRuns
+	}
+	return free, nil
 }
 
 // writes says whether a pi that runs keeps its session in that file.

@@ -76,3 +76,25 @@ export class Drafts {
 }
 
 export const drafts = new Drafts();
+
+/** What is being written to a session of pi. */
+export class Prompt {
+  text = $state('');
+  images = $state.raw<readonly { mime: string; data: string; name: string }[]>([]);
+}
+
+/** The prompts that are being written, by their sessions. */
+export class Prompts {
+  private readonly all = new Map<string, Prompt>();
+
+  of(id: string): Prompt {
+    let prompt = this.all.get(id);
+    if (!prompt) {
+      prompt = new Prompt();
+      this.all.set(id, prompt);
+    }
+    return prompt;
+  }
+}
+
+export const prompts = new Prompts();

@@ -13,6 +13,8 @@ class PiOpen {
   /** Why the last thing was not done, beside what asked for it; where: a part of the view. */
   problem = $state<{ where: string; text: string } | null>(null);
   busy = $state(false);
+  /** Grows with each prompt that begins something at once: the end of the transcript is where that is seen. */
+  sent = $state(0);
   /** What the composer of a session that was gone along to begins with: a fork's prompt. */
   draft: { id: string; text: string } | null = null;
 

@@ -30,7 +30,7 @@ export interface PiInfo {
 }
 
 /** A dialog that waits: the message in the inbox, and the call that asks; '' for none. */
-export interface PiAsk { item: string; call: string; title: Text }
+export interface PiAsk { item: string; call: string; title: Text; /** It is leave for the call that is asked. */ leave: boolean }
 
 /** A stretch of text as a terminal would show it: `s` is its style, in words. */
 export interface PiSpan { t: string; m?: string; s?: string }
@@ -40,6 +40,8 @@ export interface PiBlock {
 }
 export interface PiTool {
   call: string; name: Text; arguments: Text; result: PiBlock[]; diff?: Text; is_error: boolean; took_ms?: number; exit?: number; nested?: boolean;
+  /** Who did not let it happen, and why; `rule`: which rule it was. */
+  refused?: { by: string; rule?: string; reason: Text };
 }
 export interface PiRow {
   n: number; rev: number; kind: 'user' | 'assistant' | 'tool' | 'bash' | 'notice' | 'compaction' | 'summary' | 'custom' | 'system' | 'raw';

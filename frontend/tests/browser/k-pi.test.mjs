@@ -267,3 +267,132 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
   assert.ok(slow.p50 < 100, JSON.stringify(slow)); // a page of older rows takes longer, now and then
   figure(`frames while reading back: ${slow.p50.toFixed(1)} ms p50, ${slow.p95.toFixed(1)} ms p95`);
 });
+
+/** Whether the row that was gone to is in view, and stays there: what is around it is measured only once it is near. */
+const inView = (p) => p.evaluate(async () => {
+  const log = document.querySelector('[role=log]').getBoundingClientRect();
+  const at = () => document.querySelector('[role=log] .marked')?.getBoundingClientRect();
+  const seen = (r) => r !== undefined && r.top < log.bottom - 10 && r.bottom > log.top + 10 && r.top >= log.top - 1;
+  const first = at();
+  await new Promise((then) => setTimeout(then, 500));
+  return seen(first) && seen(at()) && Math.abs(first.top - at().top) < 2;
+});
+const atEnd = (p) => p.evaluate(() => { const log = document.querySelector('[role=log]'); return log.scrollTop + log.clientHeight >= log.scrollHeight - 2; });
+
+test('what was found, and the place of a question, come into view and are marked, in a transcript of many sizes', { ...withPi, timeout: 120_000 }, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'ASK {"method":"confirm","title":"Really?","message":"x"}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await hub.call('POST', `/v1/messages/${m.id}/resolve`, { resolution: 'answered', value: 'approve' });
+  await tell(hub, given.id, 'TALL 700');
+  await until('all of them', async () => (await hub.call('GET', `/api/pi/${given.id}`)).session.rows >= 700, (v) => v, 60_000);
+  await page.at(`#/pi/${given.id}`);
+  for (const n of [350, 523, 61]) {
+    await p.fill('[data-filter] input', `tall ${n}.`);
+    await page.says('.found', new RegExp(`tall ${n}\\.`));
+    await p.click('.found >> text=Show where >> nth=-1');
+    await page.says('[role=log] .marked', new RegExp(`^\\s*pi[^]*tall ${n}\\.`));
+    await until(`answer ${n} in view`, () => inView(p));
+  }
+  await p.click('text=To the newest');
+  await until('the end', () => atEnd(p));
+  assert.equal(await p.locator('[role=log] .marked').count(), 0);
+  await page.keys('Escape', 'g', 'd');
+  await page.open(m.id);
+  await p.click('[data-item-pane] >> text=All its steps');
+  await page.says('[role=log] .marked', /"confirmed":true/);
+  await until('its place', () => inView(p));
+});
+
+test('what is found in a long answer is marked where it stands', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, `${'word '.repeat(3000)} needle ${'word '.repeat(500)}`);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /needle/);
+  await p.fill('[data-filter] input', 'NEEDLE');
+  await page.says('.found', /needle/);
+  await until('the mark', () => p.evaluate(() => {
+    const [range] = CSS.highlights.get('found') ?? [];
+    const hit = range?.startContainer.parentElement.closest('.hit')?.getBoundingClientRect();
+    const at = range?.getBoundingClientRect();
+    return range?.toString() === 'needle' && at.top >= hit.top && at.bottom <= hit.bottom;
+  }));
+  await p.fill('[data-filter] input', '');
+  await until('no mark', () => p.evaluate(() => !CSS.highlights.has('found')));
+});
+
+test('the end of what a tool says is shown while it says it', withPi, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await tell(hub, given.id, 'LINES 60');
+  await page.says('.tool .frame', /line 45/);
+  const visible = () => p.evaluate(() => { const f = document.querySelector('.tool .frame'); return f.scrollTop + f.clientHeight >= f.scrollHeight - 4; });
+  await until('its end', visible);
+  await page.says('.tool .frame', /line 60/);
+  await until('its end', visible);
+  await p.evaluate(() => { document.querySelector('.tool .frame').scrollTop = 0; });
+  await hub.call('POST', `/api/pi/${given.id}/stop`);
+  await page.says('.tool', /broken off/);
+  assert.equal(await p.evaluate(() => document.querySelector('.tool .frame').scrollTop), 0);
+});
+
+test('a picture does not push the end out of view, and neither does looking further up keep away what one says', withPi, async ({ hub, page, p, given }) => {
+  for (let i = 0; i < 12; i++) await tell(hub, given.id, `message ${i}`);
+  await tell(hub, given.id, 'PICTURE');
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /You said: PICTURE/);
+  await until('the picture', () => p.evaluate(() => document.querySelector('[role=log] img')?.naturalHeight === 400));
+  await until('the end', () => atEnd(p));
+  assert.equal(await p.locator('text=To the newest').count(), 0);
+  await tell(hub, given.id, 'PICTURE');
+  await until('another picture', async () => (await p.locator('[role=log] img').count()) === 2);
+  await until('the end', () => atEnd(p));
+  await p.evaluate(() => { document.querySelector('[role=log]').scrollTop = 0; });
+  await page.says('main', /To the newest/);
+  await p.fill('textarea', 'my own words');
+  await p.keyboard.press('Enter');
+  await page.says('[role=log]', /You said: my own words/);
+  await until('the end', () => atEnd(p));
+});
+
+test('what is being written to a session is there when one comes back to it', withPi, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  const go = (id) => p.evaluate((to) => { location.hash = `#/pi/${to}`; }, id);
+  await p.fill('textarea', 'half a thou');
+  await p.setInputFiles('form input[type=file]', { name: 'dot.png', mimeType: 'image/png', buffer: Buffer.from('iVBORw0KGgo=', 'base64') });
+  await page.says('form', /dot\.png/);
+  const other = await hub.call('POST', '/api/pi', { folder: hub.data });
+  await go(other.id);
+  await until('nothing is written there', async () => (await p.inputValue('textarea')) === '');
+  await go(given.id);
+  await until('it is there', async () => (await p.inputValue('textarea')) === 'half a thou');
+  await page.says('form', /dot\.png/);
+});
+
+test('an answer of a dialog that no call asks says that pi has it, and its command keeps nobody waiting', withPi, async ({ hub, page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await p.fill('textarea', '/ponder ');
+  const began = Date.now();
+  await p.keyboard.press('Enter');
+  await until('the composer is free', async () => (await p.inputValue('textarea')) === '');
+  assert.ok(Date.now() - began < 5000, `after ${Date.now() - began} ms`);
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await hub.call('POST', `/v1/messages/${m.id}/resolve`, { resolution: 'answered', value: 'approve' });
+  await page.keys('Escape', 'g', 'd');
+  await page.open(m.id);
+  await page.says('[data-item-pane]', /Given to the agent, which waited for it/);
+  assert.ok(!(await p.innerText('[data-item-pane]')).includes('Waits for the agent'));
+});
+
+test('a call says that it waits for leave, and who did not give it, and why', withPi, async ({ hub, page, p, given }) => {
+  const call = { tool: 'bash', call: 'call-1', input: { command: 'rm -rf build && ls > f' } };
+  await tell(hub, given.id, `ASK ${JSON.stringify({ method: 'input', title: `deskbell-gate/1 ${JSON.stringify(call)}` })}`);
+  await page.at(`#/pi/${given.id}`);
+  await page.says('.tool', /waits for your leave/);
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await hub.call('POST', `/v1/messages/${m.id}/resolve`, { resolution: 'answered', value: 'deny', comment: 'not today' });
+  await page.says('.tool', /denied[^]*Denied by you: not today/);
+});
+
+test('what failed and was tried again says so', withPi, async ({ hub, page, given }) => {
+  await tell(hub, given.id, 'RETRY');
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /503 overloaded It was tried again\./);
+});
