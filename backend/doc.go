@@ -39,6 +39,7 @@
 //   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, acs, acp, pi, mapv1: the dialects
 //   - server: listening, the ladder of checks, one way to write answers and errors
 //   - desk: what the inbox page calls, and the operator's part of /v1
+//   - socket: WebSockets with bounds, whatever is spoken on them
 //   - delivery: the durable queue of pushes and the guarded client
 //   - signing, wire, render: canonical JSON and signatures, strict JSON, safe text; no I/O
 //   - secrets, settings, config: what must be known in clear, what can be set, what the hub is started with
