@@ -90,3 +90,14 @@ func TestWebhookRefusalIsFinalAndSessionsHaveNone(t *testing.T) {
 	}
 	h.operator().call("PUT", "/v1/agents/bot/policy", msg{"inbound_webhook": "http://10.0.0.1/x"}).want(http.StatusUnprocessableEntity)
 }
+
+// An agent that has no key here cannot be pushed to, and is not said to be.
+func TestNoWebhookForAgentsOfOtherProtocols(t *testing.T) {
+	h := openHouse(t)
+	h.agent("bot").beat()
+	r := h.operator().call("PUT", "/v1/agents/acp%2Fbot/policy", msg{"inbound_webhook": "http://127.0.0.1:9/in"}).want(422)
+	if !strings.Contains(string(r.body), "/inbound_webhook") {
+		t.Errorf("%s", r.body)
+	}
+	h.operator().call("PUT", "/v1/agents/acp%2Fbot/policy", msg{"inbound_webhook": nil}).want(200)
+}

@@ -269,6 +269,14 @@ type PolicyChange struct {
 
 // SetPolicy changes what is decided about an agent. Errors: ErrUnknownAgent, *inbox.InvalidError.
 func (f *Fleet) SetPolicy(ctx context.Context, id string, ch PolicyChange) (Agent, error) {
+	if ch.InboundWebhook != nil && *ch.InboundWebhook != nil {
+		switch a, err := f.Store.Agent(ctx, id); {
+		case err != nil:
+			return a, err
+		case a.Protocol != "ma2h": // it has no key here that a push could be signed with
+			return a, inbox.Invalid("/inbound_webhook", "messages come to this agent by its own protocol, %s", a.Protocol)
+		}
+	}
 	a, err := f.Store.SetPolicy(ctx, id, func(p *Policy) error {
 		if ch.OperatorResolvesUnlisted != nil {
 			p.OperatorResolvesUnlisted = *ch.OperatorResolvesUnlisted
