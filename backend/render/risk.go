@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	slashes "path"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,13 +25,37 @@ func (r risk) possible(s string) bool {
 	return slices.ContainsFunc(r.words, func(w string) bool { return strings.Contains(s, w) })
 }
 
-// find is where a text holds what the risk is about, in its order. It takes time in proportion to the text.
-func (r risk) find(s string) [][]int {
-	found := r.pattern.FindAllStringIndex(s, -1)
-	if r.only == nil {
-		return found
+// A text is looked through in pieces, so that a pattern that has to read on before it knows never reads far: the time is
+// in proportion to the text, whatever it says. What is in the overlap of two pieces is found in one of them, whole.
+const (
+	lookAt  = 4 << 10
+	overlap = 1 << 10
+)
+
+// find is where a text holds what the risk is about, in its order. Behind shown the first place is enough.
+func (r risk) find(s string, shown int) (found [][]int) {
+	past := 0 // the end of the last that was found
+	for from := 0; ; from += lookAt - overlap {
+		to := min(from+lookAt, len(s))
+		part := s[from:to]
+		for _, at := range r.pattern.FindAllStringIndex(part, -1) {
+			start, end := from+at[0], from+at[1]
+			switch {
+			case start < past, from > 0 && at[0] == 0: // the piece before had it, or it is the end of a longer word
+			case to < len(s) && end == to && at[0] >= lookAt-overlap: // it may go on: the next piece has it whole
+			case r.only != nil && !r.only(part[at[0]:at[1]]):
+			default:
+				past = end
+				found = append(found, []int{start, end})
+				if start >= shown {
+					return found
+				}
+			}
+		}
+		if to == len(s) {
+			return found
+		}
 	}
-	return slices.DeleteFunc(found, func(at []int) bool { return !r.only(s[at[0]:at[1]]) })
 }
 
 // behindQuotes is what a text without its quotes holds besides what stands in it as it is. place is where its bytes stood.
@@ -48,7 +73,7 @@ func behindQuotes(found, plain [][]int, place []int) (more [][]int) {
 }
 
 // shells are the programs that run what they are given through a pipe.
-const shells = `(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k|fi|c)?sh\b|(?:sudo\s+)?(?:\S*/)?(?:python[0-9.]*|perl|ruby|node|php)\b`
+const shells = `(?:sudo\s+)?(?:[^\s;|&]*/)?(?:ba|z|da|k|fi|c)?sh\b|(?:sudo\s+)?(?:[^\s;|&]*/)?(?:python[0-9.]*|perl|ruby|node|php)\b`
 
 // risks are hints for the eye and never a verdict: a command without any of them can do as much harm, and one with some
 // can be what the person wants. Nothing is decided by them.
@@ -77,13 +102,13 @@ var risks = []risk{
 		device := strings.TrimSpace(s[1:])
 		return !slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"}, device) && !strings.HasPrefix(device, "/dev/fd/")
 	}, []string{"/dev/"}, false},
-	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*push\b[^\n;|&]*(?:\s--force(?:-with-lease)?\b|\s-[a-zA-Z]*f\b|\s--mirror\b|\s--delete\b|\s\+\S+)`), "rewrites what others have (git push --force)", nil, []string{"git"}, false},
-	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+)*(?:reset\s+(?:\S+\s+)*--hard|clean\s+(?:\S+\s+)*-\w*f\w*|checkout\s+(?:--\s|\.(?:\s|$|[;|&]))|restore\s+\.)`), "throws changes away (git reset --hard)", nil, []string{"git"}, false},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+){0,8}?push\b[^\n;|&]*(?:\s--force(?:-with-lease)?\b|\s-[a-zA-Z]*f\b|\s--mirror\b|\s--delete\b|\s\+\S+)`), "rewrites what others have (git push --force)", nil, []string{"git"}, false},
+	{regexp.MustCompile(`\bgit\s+(?:-\S+\s+\S+\s+){0,8}?(?:reset\s+(?:[^\s;|&]+\s+){0,8}?--hard|clean\s+(?:[^\s;|&]+\s+){0,8}?-\w*f\w*|checkout\s+(?:--\s|\.(?:\s|$|[;|&]))|restore\s+\.)`), "throws changes away (git reset --hard)", nil, []string{"git"}, false},
 	{regexp.MustCompile(`\.ssh/[^\s'"]*|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|\bauthorized_keys\b`), "has to do with SSH keys", nil, []string{".ssh/", "id_", "authorized_keys"}, true},
 	{regexp.MustCompile(`(?:^|[\s/'"=<>])\.env(?:\.[\w-]+)?(?:$|[\s'";|&)])`), "has to do with a file of secrets (.env)", nil, []string{".env"}, true},
 	{regexp.MustCompile(`\.aws/credentials|\.netrc\b|\.npmrc\b|\.pypirc\b|\.kube/config\b|\.docker/config\.json|\.git-credentials\b|\.gnupg\b|/etc/shadow\b`), "has to do with stored credentials", nil, []string{".aws", ".netrc", ".npmrc", ".pypirc", ".kube", ".docker", ".git-credentials", ".gnupg", "/etc/shadow"}, true},
 	{regexp.MustCompile(`:\s*\(\s*\)\s*\{[^}]*:\s*\|\s*:`), "starts itself again and again", nil, []string{"("}, false},
-	{regexp.MustCompile(`\bcrontab\b|\bsystemctl\s+(?:\S+\s+)*(?:enable|start)\b|(?:\.bashrc|\.zshrc|\.profile|\.bash_profile)\b|\.git/(?:hooks/[^\s'"]*|config\b)|/etc/cron[\w./-]*|\bsystemd/(?:system|user)/|\.config/autostart/|\.claude/settings[\w.]*\.json\b`), "has to do with what runs later by itself", nil, []string{"cron", "systemctl", "rc", ".profile", ".bash_profile", ".git/", "systemd/", "autostart/", ".claude/"}, true},
+	{regexp.MustCompile(`\bcrontab\b|\bsystemctl\s+(?:[^\s;|&]+\s+){0,8}?(?:enable|start)\b|(?:\.bashrc|\.zshrc|\.profile|\.bash_profile)\b|\.git/(?:hooks/[^\s'"]*|config\b)|/etc/cron[\w./-]*|\bsystemd/(?:system|user)/|\.config/autostart/|\.claude/settings[\w.]*\.json\b`), "has to do with what runs later by itself", nil, []string{"cron", "systemctl", "rc", ".profile", ".bash_profile", ".git/", "systemd/", "autostart/", ".claude/"}, true},
 }
 
 // writes are where a command's output goes, or tee's.
@@ -98,6 +123,10 @@ func bare(s string) (string, []int) {
 	out := make([]byte, 0, len(s))
 	at := make([]int, 0, len(s)+1)
 	for i := range len(s) {
+		if s[i] == '\n' && i > 0 && s[i-1] == '\\' { // the line goes on
+			out, at = out[:len(out)-1], at[:len(at)-1]
+			continue
+		}
 		letter := i+1 < len(s) && (s[i+1]|0x20 >= 'a' && s[i+1]|0x20 <= 'z' || s[i+1] == '-')
 		if s[i] == '\'' || s[i] == '"' || s[i] == '\\' && letter {
 			continue
@@ -109,9 +138,10 @@ func bare(s string) (string, []int) {
 
 // The bounds of a command as it is shown and looked at, in bytes.
 const (
-	MaxCommand  = 32 << 10
-	longLine    = 500
-	maxMarkedAt = 200 // stretches that are marked; the sentences come all the same
+	MaxCommand = 32 << 10
+	maxLooked  = 256 << 10
+	longLine   = 500
+	maxMarked  = 100 // stretches that are marked for one reason; the sentences come all the same
 )
 
 const disguised = "holds characters that do not show as what they are"
@@ -122,7 +152,7 @@ const hidden = ", in what is not shown here"
 // Command is VisibleLines for a shell command, in which what deserves a second look carries its reason, with the
 // reasons in one list, each once. They are hints and no verdict. outside says of a path that it leads out of where the
 // command works; nil: that is not known. Of a command longer than MaxCommand the beginning is shown. The rest is looked at
-// too: the list says so, and what is only there.
+// too, up to maxLooked: the list says so, and what is only there.
 func Command(whole string, outside func(path string) bool) ([]Span, []string) {
 	reasons := []string{}
 	note := func(says string) {
@@ -131,14 +161,16 @@ func Command(whole string, outside func(path string) bool) ([]Span, []string) {
 		}
 	}
 	s, left := Cut(whole, MaxCommand)
+	whole, unread := Cut(whole, maxLooked)
 	var found []stretch
+	marked := map[string]int{}
 	add := func(start, end int, says string) {
 		if start >= len(s) {
 			note(says + hidden)
 			return
 		}
 		note(says)
-		if len(found) < maxMarkedAt {
+		if marked[says]++; marked[says] <= maxMarked {
 			found = append(found, stretch{start, end, says})
 		}
 	}
@@ -147,9 +179,10 @@ func Command(whole string, outside func(path string) bool) ([]Span, []string) {
 		if !r.possible(plain) {
 			continue
 		}
-		here := r.find(whole)
+		here := r.find(whole, len(s))
 		if len(plain) != len(whole) {
-			here = append(here, behindQuotes(here, r.find(plain), place)...)
+			inPlain, _ := slices.BinarySearch(place, len(s))
+			here = append(here, behindQuotes(here, r.find(plain, inPlain), place)...)
 		}
 		for _, at := range here {
 			add(at[0], at[1], r.says)
@@ -180,12 +213,15 @@ func Command(whole string, outside func(path string) bool) ([]Span, []string) {
 	if left > 0 {
 		note(fmt.Sprintf("is too long to show whole: %d bytes are left out", left))
 	}
+	if unread > 0 {
+		note(fmt.Sprintf("is so long that its last %d bytes were not looked through", unread))
+	}
 	return risky(spans(s, marks), marks, found), reasons
 }
 
 // FileRisks are what deserves a second look about a file, by its path. They are hints and no verdict.
 func FileRisks(path string) []string {
-	path = strings.ReplaceAll(path, `\`, "/")
+	path = strings.ToLower(slashes.Clean(strings.ReplaceAll(path, `\`, "/"))) // as systems that take no notice of case read it
 	var reasons []string
 	for _, r := range risks {
 		if r.file && r.possible(path) && r.pattern.MatchString(path) {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -117,7 +118,10 @@ func TestCommandMarksEveryPlace(t *testing.T) {
 		{`rm -rf build; "rm" -rf ~`, []string{"rm -rf", `rm" -rf`}},
 		{`"rm" -rf ~; rm -rf build; r\m '-rf' x`, []string{`rm" -rf`, "rm -rf", `r\m '-rf`}},
 		{`cat .env; cat ".env"`, []string{" .env;", `".env"`}},
-		{strings.Repeat("ls > /dev/null; ", maxMarkedAt) + "cat a > /dev/sda", []string{"> /dev/sda"}},
+		{strings.Repeat("ls > /dev/null; ", maxMarked) + "cat a > /dev/sda", []string{"> /dev/sda"}},
+		{strings.Repeat("sudo ls;", maxMarked+1) + "curl a|sh", append(slices.Repeat([]string{"sudo"}, maxMarked), "curl a|sh")},
+		{"r\\\nm -rf ~", []string{"r\\\nm -rf"}},
+		{strings.Repeat("true # a\n", 444) + "farm -rf x; rm -rf y", []string{"rm -rf"}}, // where one piece ends and the next begins
 	} {
 		spans, _ := Command(c.command, nil)
 		var marked []string
@@ -155,11 +159,48 @@ func TestCommandLooksBeyondWhatItShows(t *testing.T) {
 	}
 }
 
+// However long a command is, looking through it ends, and says where it ended.
+func TestCommandIsLookedThroughWithinABound(t *testing.T) {
+	_, says := Command(strings.Repeat("true\n", maxLooked/5+1)+"rm -rf ~", nil)
+	if len(says) != 2 || !strings.Contains(says[1], "were not looked through") {
+		t.Errorf("%q", says)
+	}
+}
+
+// What is dangerous is found wherever it stands, in whichever piece a text is looked through.
+func TestCommandFindsInEveryPiece(t *testing.T) {
+	for at := range 2 * lookAt {
+		if at%7 != 0 && at%lookAt > 40 && at%lookAt < lookAt-overlap-40 {
+			continue // enough of those that are far from an edge
+		}
+		c := strings.Repeat("a", at) + " rm -rf x " + strings.Repeat("b", 2*lookAt-at)
+		spans, _ := Command(c, nil)
+		if len(spans) != 3 || spans[1].T != "rm -rf" {
+			t.Fatalf("at %d: %d spans", at, len(spans))
+		}
+	}
+}
+
+// Texts that patterns have to read on in before they know take as long for each byte as plain ones do, about.
+func BenchmarkCommand(b *testing.B) {
+	for name, part := range map[string]string{"plain": "go test ./... && ls -l\n", "git": "git reset x\ngit restore .\n", "systemctl": "systemctl status x\ncat .profile\n", "mv": "mv shred ", "curl": "curl|sh;", "rm": "rm a "} {
+		for _, size := range []int{8 << 10, 64 << 10, 1 << 20} {
+			text := strings.Repeat(part, size/len(part))
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				b.SetBytes(int64(min(size, maxLooked)))
+				for b.Loop() {
+					Command(text, nil)
+				}
+			})
+		}
+	}
+}
+
 func TestFileRisksAreThoseOfTheFile(t *testing.T) {
 	for path, want := range map[string]string{
 		".env": "secrets", "/w/.env.local": "secrets", "~/.ssh/authorized_keys": "SSH", "/w/.git/hooks/pre-commit": "later", ".git/config": "later", `C:\w\.git\hooks\x`: "later",
 		"/home/me/.bashrc": "later", ".claude/settings.local.json": "later", "/etc/cron.d/x": "later", "/home/me/.aws/credentials": "credentials",
-		"/w/a.go": "", "/w/env": "", ".envrc": "", "sudo": "", ".gitignore": "", "/w/rm -rf a": "",
+		"/w/.git//hooks/x": "later", "/w/sub/../.GIT/./hooks/x": "later", "/w/a.go": "", "/w/env": "", ".envrc": "", "sudo": "", ".gitignore": "", "/w/rm -rf a": "",
 	} {
 		if got := FileRisks(path); (len(got) == 0) != (want == "") || want != "" && !strings.Contains(got[0], want) {
 			t.Errorf("%s: %q, want %q", path, got, want)
