@@ -262,11 +262,16 @@ func (p *partWriter) paths() []callPart {
 			continue
 		}
 		value, _ := wire.String(m.Value)
-		outside := p.outside(value)
-		shown, left := pathSpans(value)
-		first = append(first, callPart{Kind: "path", Name: m.Name, Path: shown, Outside: &outside, LeftOut: left, Risks: render.FileRisks(value)})
+		first = append(first, p.path(m.Name, value))
 	}
 	return list(append(first, p.parts...)) // a call without arguments has none
+}
+
+// path is a path by itself.
+func (p *partWriter) path(name, value string) callPart {
+	outside := p.outside(value)
+	shown, left := pathSpans(value)
+	return callPart{Kind: "path", Name: name, Path: shown, Outside: &outside, LeftOut: left, Risks: render.FileRisks(value)}
 }
 
 // pathSpans shows a path: a long one without its detours, and of one that is still too long the end, which says what it

@@ -85,6 +85,8 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 			"text cell_id c1\nfile new_source /w/a.ipynb x=1\ntext edit_mode replace"},
 		{"Codex's apply_patch", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a.go\n@@ func x\n a\n-b\n+c\n*** Add File: /etc/x\n+new\n*** Delete File: d\n*** End Patch"}`,
 			"diff command a.go [ @@ func x 0/0] [ a 0/0] [-b 0/0] [+c 0/0]\ndiff command /etc/x [ *** Add File: /etc/x 0/0] [+new 0/0] outside\ndiff command d [ *** Delete File: d 0/0]"},
+		{"a patch that moves a file", "apply_patch", `{"command":"*** Begin Patch\n*** Update File: a\n*** Move to: .git/hooks/pre-commit\n-b\n+c\n*** End Patch"}`,
+			"diff command a [ *** Move to: .git/hooks/pre-commit 0/0] [-b 0/0] [+c 0/0]\npath moves it to .git/hooks/pre-commit !has to do with what runs later by itself"},
 		{"a script that looks like a patch", "Bash", `{"command":"*** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch"}`,
 			"command command *** Begin Patch\n*** Update File: README.md\n@@\n rm -rf victim\n*** End Patch !removes files without asking (rm -rf)"},
 		{"another tool's text that looks like a patch", "mcp__x__apply_patch", `{"input":"*** Begin Patch\n+x"}`, "text input *** Begin Patch\n+x"},

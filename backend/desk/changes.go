@@ -132,6 +132,7 @@ const patchMoves = "*** Move to: "
 // patchedFile is what a patch says of one file.
 type patchedFile struct {
 	path, does string
+	to         string // where it is moved, or ""
 	comparison
 }
 
@@ -159,7 +160,7 @@ next:
 	for _, line := range splitLines(text) {
 		for _, h := range patchHeads {
 			if path, ok := strings.CutPrefix(line, h.head); ok && path != "" {
-				files = append(files, patchedFile{path, h.does, comparison{told: true}})
+				files = append(files, patchedFile{path: path, does: h.does, comparison: comparison{told: true}})
 				if h.does != "" {
 					say(" ", line)
 				}
@@ -172,8 +173,8 @@ next:
 			say(line[:1], line[1:])
 		default: // where the change is, a move, or nothing that is known: shown as it is
 			say(" ", line)
-			if f := &files[len(files)-1]; strings.HasPrefix(line, patchMoves) && f.does == "" {
-				f.does = "moves the file"
+			if to, moves := strings.CutPrefix(line, patchMoves); moves && files[len(files)-1].does == "" {
+				files[len(files)-1].does, files[len(files)-1].to = "moves the file", to
 			}
 		}
 	}
@@ -186,6 +187,9 @@ func (p *partWriter) patch(name, text string) bool {
 	shown := min(len(files), max(1, maxCallParts-len(p.parts)))
 	for _, f := range files[:shown] {
 		p.diff(name, f.path, f.does, f.comparison)
+		if f.to != "" {
+			p.parts = append(p.parts, p.path("moves it to", f.to))
+		}
 	}
 	if n := len(files) - shown; n > 0 {
 		var more []comparison

@@ -301,6 +301,9 @@ func patched(patch string) string {
 				files = append(files, h.does+strings.TrimSpace(file))
 			}
 		}
+		if to, moves := strings.CutPrefix(line, "*** Move to: "); moves && len(files) > 0 {
+			files[len(files)-1] += " → " + strings.TrimSpace(to)
+		}
 	}
 	if len(files) == 0 {
 		return patch
