@@ -42,6 +42,7 @@ func (p *Pending) Content() Raw {
 type Asked struct {
 	Item    string  `json:"item"`
 	Pending Pending `json:"pending"`
+	Said    *Saying `json:"said,omitempty"` // where the person answers it in its conversation; nil: they do not
 }
 
 // admit refuses what the person's inbox should not take: too much, too often, too many questions.
@@ -243,41 +244,15 @@ func (t *Tx) Answer(item string, payload Raw) bool {
 		return true
 	}
 	meta := map[string]any{"correlationId": x.Correlation, "isResult": true}
+	asker := t.canonical(x.From)
 	if c := t.st.convs[x.About.ID]; c != nil && x.Turn != nil {
-		if turn := t.answerTurn(c, x, payload); turn != nil {
-			mail := map[string]any{"conversationId": c.Conversation.ID, "inReplyTo": x.Turn.ID}
-			if x.Turn.ThreadID != "" {
-				mail["threadId"] = x.Turn.ThreadID
+		if turn := t.answerTurn(c, a, payload); turn != nil {
+			meta["mail"] = mailOf(turn)
+			if a.Said != nil {
+				t.spread(c, turn, asker)
 			}
-			meta["mail"] = mail
 		}
 	}
-	t.pass(Human, t.canonical(x.From), payload, meta, item)
+	t.pass(Human, asker, payload, meta, item)
 	return true
-}
-
-func (t *Tx) answerTurn(c *conversation, x Pending, payload Raw) *Turn {
-	m := c.current(Human)
-	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: answerVisibility(x.Turn)}
-	if m == nil || t.maySay(c, m, q) != nil {
-		return nil
-	}
-	return t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
-}
-
-// answerVisibility keeps an answer to a turn that few may read among those few.
-func answerVisibility(turn *Turn) *Visibility {
-	switch v := turn.Visibility; {
-	case v == nil, v.Type == "all":
-		return nil
-	case v.Type == "participants":
-		ids := slices.Clone(v.IDs)
-		for _, id := range []string{turn.Participant, Human} {
-			if !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-		return &Visibility{Type: "participants", IDs: ids}
-	}
-	return &Visibility{Type: "participants", IDs: []string{turn.Participant, Human}}
 }

@@ -2,9 +2,9 @@ package mapv1
 
 import (
 	"context"
-	"errors"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
