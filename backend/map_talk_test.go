@@ -83,3 +83,14 @@ func TestMAPAnswerJoins(t *testing.T) {
 		t.Errorf("%s", n.raw)
 	}
 }
+
+// What somebody says as they invite the person is in the notice.
+func TestMAPInvitationSaysWhy(t *testing.T) {
+	h := openHouse(t)
+	a := h.mapAgent("a")
+	id := a.do("mail/create", msg{"subject": "Release"}).get("conversation", "id")
+	a.do("mail/invite", msg{"conversationId": id, "participant": msg{"id": "human"}, "message": "We need your word on the date."})
+	if it := h.mapItem("a invited you to a conversation"); it.Content.Body != "We need your word on the date." || it.Content.RunID != id {
+		t.Errorf("%+v", it.Content)
+	}
+}

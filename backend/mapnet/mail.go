@@ -185,7 +185,7 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 		q.InitialTurn.Thread, q.InitialTurn.InReplyTo = "", "" // there is nothing yet that it could follow
 		result["initialTurn"] = t.say(c, c.Members[0], *q.InitialTurn, Source{Type: "explicit", Method: "mail/turn"}, "")
 	} else if c.current(Human) != nil {
-		t.invitation(c, me)
+		t.invitation(c, me, "")
 	}
 	result["conversation"] = c.Conversation
 	return result, nil
@@ -393,7 +393,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 			continue
 		}
 		if a := t.st.agents[other.ID]; a != nil {
-			if p := t.st.participants[a.Owner]; p != nil && !slices.Contains(t.ids(p), m.ID) {
+			if p := t.st.participants[a.Owner]; p != nil && p.caps.Has("mail.enabled") && !slices.Contains(t.ids(p), m.ID) {
 				t.notify(p, "mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
 			}
 		}
@@ -416,6 +416,9 @@ func (t *Tx) intercept(p *participant, from string, msg Message, meta MessageMet
 	c := t.st.convs[meta.Mail.ConversationID]
 	if c == nil {
 		return nil, "not recorded: there is no such conversation"
+	}
+	if p != nil && !p.caps.Has("mail.enabled") {
+		return nil, "not recorded: mail is not enabled for the sender"
 	}
 	m := c.current(from)
 	if m == nil && p != nil {

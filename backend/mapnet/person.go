@@ -17,6 +17,7 @@ type Pending struct {
 	Message  *Message     `json:"message,omitempty"`
 	Turn     *Turn        `json:"turn,omitempty"`
 	Wish     *Wish        `json:"wish,omitempty"` // for a credential
+	Text     string       `json:"text,omitempty"` // of an invitation: what its sender says with it
 	About    Conversation `json:"about,omitzero"` // the conversation it belongs to
 	Asks     bool         `json:"asks,omitempty"` // somebody waits for an answer
 	// What an answer must carry so that its asker knows it.
@@ -35,7 +36,7 @@ func (p *Pending) Content() Raw {
 	case p.Wish != nil:
 		return encode(map[string]any{"agent": p.From, "scope": p.Wish.Scope, "resource": p.Wish.Resource, "secret": p.Wish.Secret, "reason": p.Wish.Reason})
 	}
-	return encode(map[string]string{"text": "You were invited to a conversation."})
+	return encode(map[string]string{"text": or(p.Text, "You were invited to a conversation.")})
 }
 
 // Asked is a question that is in the person's inbox.
@@ -153,9 +154,9 @@ func (t *Tx) counting(from string) *window {
 	return w
 }
 
-// invitation tells the person of a conversation that they are in now.
-func (t *Tx) invitation(c *conversation, from string) {
-	t.wait(&Pending{ID: "invitation-" + t.n.NewID(), Kind: "invitation", From: from, At: t.now, About: c.Conversation})
+// invitation tells the person of a conversation that they are in now, in the words of who brought them there.
+func (t *Tx) invitation(c *conversation, from, text string) {
+	t.wait(&Pending{ID: "invitation-" + t.n.NewID(), Kind: "invitation", From: from, At: t.now, Text: text, About: c.Conversation})
 }
 
 func (t *Tx) wait(x *Pending) {

@@ -97,11 +97,16 @@ func (c *conn) connect(ctx context.Context, q call) error {
 	return c.enter(ctx, who, p.Connect, func(out map[string]any) []byte { return result(q.id, out) })
 }
 
-// wrong counts a wrong credential; too many end the connection, after the answer.
-func (c *conn) wrong() {
-	if c.failures++; c.failures >= maxFailures {
-		c.clock.Reset(100 * time.Millisecond)
+// wrong counts a wrong credential.
+func (c *conn) wrong() { c.failures++ }
+
+// barred ends a connection of too many wrong credentials, after the answer to the last, and says whether it did.
+func (c *conn) barred() bool {
+	if c.failures < maxFailures {
+		return false
 	}
+	c.ws.Close(4401, "too many wrong credentials")
+	return true
 }
 
 func (b *Binding) info() map[string]string {
@@ -126,7 +131,7 @@ func (c *conn) enter(ctx context.Context, who mapnet.Principal, p mapnet.Connect
 			return err
 		}
 		out["systemInfo"] = c.b.info()
-		c.session, c.who, c.waiting = s, who, nil
+		c.session, c.who, c.waiting, c.failures = s, who, nil, 0
 		c.clock.Stop()
 		tx.Send(c, answer(out))
 		return nil
@@ -179,7 +184,7 @@ func (c *conn) unproved(q call, err error) error {
 	case !errors.Is(err, fleet.ErrUnknownToken):
 		return err
 	}
-	if c.session == nil {
+	if c.session == nil || code == "invalid_credentials" {
 		c.wrong()
 	}
 	c.ws.Send(result(q.id, map[string]any{"success": false, "error": map[string]any{"code": code, "message": "The credential was not accepted"}}))
@@ -208,6 +213,7 @@ func (c *conn) refresh(ctx context.Context, q call) error {
 		err = fleet.ErrUnknownToken
 	}
 	if err != nil && p.Refresh != "" && p.secret() == "" && errors.Is(err, fleet.ErrUnknownToken) {
+		c.wrong()
 		return &mapnet.Error{Code: mapnet.CodeBadCredential, Message: "Invalid credentials"}
 	}
 	if failed := c.unproved(q, err); failed != nil || err != nil {
