@@ -256,6 +256,11 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 			}
 		}
 	}
+	if m := r.InitialMessage; m != nil {
+		if err := checkTTL("/initialMessage/meta/ttlMs", m.Meta); err != nil {
+			return nil, err
+		}
+	}
 	a, err := t.enter(s.p, r)
 	if err != nil {
 		return nil, err
@@ -311,6 +316,9 @@ func (t *Tx) unregister(a *agent, reason, cause string) {
 
 // agent is the agent of that id, if the participant may know of it.
 func (t *Tx) agent(p *participant, id string) (*agent, error) {
+	if id == Human {
+		return nil, denied("the person is no agent: they are neither steered nor changed, and in no scope")
+	}
 	a := t.st.agents[id]
 	if a == nil || !t.knows(p, a) {
 		return nil, noAgent(id)

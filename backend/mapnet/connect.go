@@ -20,6 +20,17 @@ type Connect struct {
 	Disconnect   Policy       `json:"disconnectPolicy"`
 }
 
+// Check refuses what no policy is.
+func (c Connect) Check() error {
+	if b := c.Disconnect.Behavior; b != "" && !slices.Contains([]string{"unregister", "orphan", "grace-period"}, b) {
+		return badParam("/disconnectPolicy/agentBehavior", "must be unregister, orphan or grace-period")
+	}
+	if c.Disconnect.Grace < 0 {
+		return badParam("/disconnectPolicy/gracePeriodMs", "must not be negative")
+	}
+	return nil
+}
+
 // Session is a connected participant, for whoever reads its frames.
 type Session struct{ p *participant }
 

@@ -145,7 +145,10 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 		}
 	}
 	if q.InitialTurn != nil {
-		if err := checkContent(q.InitialTurn.ContentType); err != nil {
+		if err := checkContent(*q.InitialTurn); err != nil {
+			return nil, err
+		}
+		if err := checkAsking(*q.InitialTurn); err != nil {
 			return nil, err
 		}
 		if err := t.sizeOf(nil, *q.InitialTurn); err != nil {
@@ -288,18 +291,6 @@ func (t *Tx) inConversation(c *conversation) Audience {
 	return Audience{Conversation: c.Conversation.ID, At: t.now}
 }
 
-// checkContent says what is wrong with a type of content.
-func checkContent(kind string) error {
-	switch kind {
-	case "text", "data", "event", "reference":
-		return nil
-	}
-	if len(kind) > 2 && kind[:2] == "x-" {
-		return nil
-	}
-	return refuse(CodeContentType, "Invalid content type: %s", kind)
-}
-
 // Say adds the caller's turn to a conversation.
 func (t *Tx) Say(s *Session, q NewTurn) (map[string]any, error) {
 	c, m, err := t.inside(s.p, q.Conversation)
@@ -334,7 +325,10 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 			return refuse(CodeNoTurn, "Turn not found: %s", q.InReplyTo)
 		}
 	}
-	return checkContent(q.ContentType)
+	if err := checkAsking(q); err != nil {
+		return err
+	}
+	return checkContent(q)
 }
 
 // sizeOf refuses a turn that is too large, or for which there is no room.

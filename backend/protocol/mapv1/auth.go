@@ -71,6 +71,9 @@ func (c *conn) connect(ctx context.Context, q call) error {
 	if p.Version != 1 {
 		return &mapnet.Error{Code: mapnet.CodeInvalidParams, Message: "Unsupported protocol version", Details: map[string]any{"supported": []int{1}}}
 	}
+	if err := p.Check(); err != nil {
+		return err
+	}
 	if p.Auth.secret() == "" && c.offered != "" {
 		p.Auth = credential{Token: c.offered}
 	}
