@@ -27,11 +27,11 @@ func TestMAPMail(t *testing.T) {
 	}
 	in := func(m msg) msg { m["conversationId"] = id; return m }
 	c.refused(10000, "mail/get", in(msg{}))
-	c.refused(10002, "mail/turn", in(msg{"contentType": "text", "content": "x"}))
+	c.refused(10002, "mail/turn", in(msg{"contentType": "text", "content": msg{"text": "x"}}))
 	b.refused(10003, "mail/invite", in(msg{"participant": msg{"id": "c"}}))
 	b.refused(10008, "mail/turn", in(msg{"contentType": "video", "content": "x"}))
-	b.refused(10007, "mail/turn", in(msg{"contentType": "text", "content": "x", "threadId": "nope"}))
-	b.refused(10006, "mail/turn", in(msg{"contentType": "text", "content": "x", "inReplyTo": "nope"}))
+	b.refused(10007, "mail/turn", in(msg{"contentType": "text", "content": msg{"text": "x"}, "threadId": "nope"}))
+	b.refused(10006, "mail/turn", in(msg{"contentType": "text", "content": msg{"text": "x"}, "inReplyTo": "nope"}))
 	b.refused(10004, "mail/join", in(msg{}))
 	private := a.do("mail/turn", in(msg{"contentType": "text", "content": msg{"text": "note to self"}, "visibility": msg{"type": "private"}})).get("turn", "id")
 	few := a.do("mail/turn", in(msg{"contentType": "x-plan", "content": 1, "visibility": msg{"type": "participants", "ids": []string{"b"}}})).get("turn", "id")
@@ -42,7 +42,7 @@ func TestMAPMail(t *testing.T) {
 	if n := c.note("map/message", nil); n.said("message", "payload", "text") != "come in" || n.said("message", "meta", "mail", "conversationId") != id {
 		t.Errorf("%s", n.raw)
 	}
-	c.refused(10003, "mail/turn", in(msg{"contentType": "text", "content": "x"}))
+	c.refused(10003, "mail/turn", in(msg{"contentType": "text", "content": msg{"text": "x"}}))
 	reads := func(p *mapPeer, want int, private_, few_, workers_ bool) {
 		t.Helper()
 		f := p.do("mail/turns/list", in(msg{}))
@@ -64,7 +64,7 @@ func TestMAPMail(t *testing.T) {
 	}
 	b.refused(10006, "mail/thread/create", in(msg{"rootTurnId": private}))
 	th := b.do("mail/thread/create", in(msg{"rootTurnId": few, "subject": "Details"})).get("thread", "id")
-	b.do("mail/turn", in(msg{"contentType": "text", "content": "in the thread", "threadId": th, "visibility": msg{"type": "participants", "ids": []string{"a"}}}))
+	b.do("mail/turn", in(msg{"contentType": "text", "content": msg{"text": "in the thread"}, "threadId": th, "visibility": msg{"type": "participants", "ids": []string{"a"}}}))
 	if f := a.do("mail/thread/list", in(msg{})); !strings.Contains(string(f.raw), `"turnCount":1`) || !strings.Contains(string(f.raw), `"participantCount":1`) {
 		t.Errorf("%s", f.raw)
 	}
@@ -109,7 +109,7 @@ func TestMAPMail(t *testing.T) {
 		t.Errorf("%s", f.raw)
 	}
 	a.refused(10001, "mail/close", in(msg{}))
-	a.refused(10001, "mail/turn", in(msg{"contentType": "text", "content": "x"}))
+	a.refused(10001, "mail/turn", in(msg{"contentType": "text", "content": msg{"text": "x"}}))
 	h.mapAgent("e").refused(10001, "mail/join", in(msg{}))
 	if f := a.do("mail/reopen", in(msg{})); f.get("conversation", "status") != "active" {
 		t.Errorf("%s", f.raw)

@@ -189,7 +189,7 @@ func TestMAPDirective(t *testing.T) {
 func TestMAPRestart(t *testing.T) {
 	h := openHouse(t)
 	a, b := h.mapAgent("a", msg{"scopes": []string{"team"}}), h.mapAgent("b")
-	conv := a.do("mail/create", msg{"subject": "Kept", "initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": "first"}}).get("conversation", "id")
+	conv := a.do("mail/create", msg{"subject": "Kept", "initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": msg{"text": "first"}}}).get("conversation", "id")
 	a.do("map/send", msg{"to": "human", "payload": "Still there?", "meta": msg{"expectsResponse": true, "correlationId": "k"}})
 	it := h.mapItem("Still there?")
 	b.drop()

@@ -157,11 +157,83 @@ func TestMAPCredentials(t *testing.T) {
 	if f := q.do("map/connect", msg{"protocolVersion": 1, "participantType": "system"}); f.get("principal", "id") != "operator" {
 		t.Errorf("%s", f.raw)
 	}
-	w := h.dialMAP("/map")
-	for range 3 {
-		w.refused(1006, "map/connect", msg{"protocolVersion": 1, "participantType": "agent", "auth": msg{"method": "bearer", "token": "wrong"}})
+	for what, guess := range map[string]func(*mapPeer) mapFrame{
+		"in the handshake": func(w *mapPeer) mapFrame {
+			return w.refused(1006, "map/connect", msg{"protocolVersion": 1, "participantType": "agent", "auth": msg{"method": "bearer", "token": "wrong"}})
+		},
+		"after it": func(w *mapPeer) mapFrame {
+			return w.do("map/authenticate", msg{"method": "bearer", "token": "wrong"})
+		},
+	} {
+		w := h.dialMAP("/map")
+		w.ask("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "name": "y"})
+		for range 2 {
+			guess(w)
+		}
+		w.ask("map/agents/list", nil) // it is still heard
+		guess(w)                      // and so is this one answered
+		if <-w.closed; w.code != 4401 {
+			t.Errorf("%s: three wrong credentials and it is closed with %d, want 4401", what, w.code)
+		}
 	}
-	<-w.closed
+	h.operator().call("PATCH", "/v1/settings", msg{"map.require_credential": false}).want(200)
+	in := h.mapAgent("guesser")
+	for i := range 3 {
+		in.ask([]string{"map/authenticate", "map/auth/refresh", "map/authenticate"}[i], msg{"method": "bearer", "credential": "wrong"})
+	}
+	if <-in.closed; in.code != 4401 {
+		t.Errorf("who is let in without a credential and guesses: closed with %d", in.code)
+	}
+}
+
+// What a participant declares as not enabled it has nothing of, and is told so.
+func TestMAPWhatIsNotEnabled(t *testing.T) {
+	h := openHouse(t)
+	p := h.dialMAP("/map")
+	f := p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "capabilities": msg{"mail": msg{"enabled": false}, "credentials": msg{"enabled": false, "canGet": true}, "workspace": msg{"enabled": false}}})
+	if f.get("capabilities", "mail", "canCreate") != "false" || f.get("capabilities", "credentials", "canGet") != "false" {
+		t.Errorf("it is told of %s", f.get("capabilities"))
+	}
+	id := h.mapAgent("a").do("mail/create", msg{}).get("conversation", "id")
+	for method, params := range map[string]msg{"mail/create": {}, "mail/list": {}, "mail/get": {"conversationId": id}, "mail/join": {"conversationId": id}, "mail/turn": {"conversationId": id, "contentType": "text", "content": msg{"text": "x"}}} {
+		p.refused(10010, method, params)
+	}
+	for method, params := range map[string]msg{"cred/list": {}, "cred/status": {}, "cred/get": {"scope": "s", "resource": "r"}} {
+		if f := p.refused(11000, method, params); !strings.Contains(f.Error.Message, "this participant") {
+			t.Errorf("%s: %s", method, f.raw) // not because there are no secrets
+		}
+	}
+	p.refused(12000, "workspace/list", msg{"agentId": "a"})
+	one := h.dialMAP("/map")
+	one.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "capabilities": msg{"mail": msg{"canCreate": false}}})
+	one.refused(1003, "mail/create", msg{})
+	one.do("mail/list", msg{})
+}
+
+// A request that is no strict JSON is refused by its id where that can be read: published clients wait half a minute for it.
+func TestMAPRefusesByTheID(t *testing.T) {
+	h := openHouse(t)
+	p := h.mapAgent("a")
+	deep := strings.Repeat("[", 120) + strings.Repeat("]", 120)
+	for what, c := range map[string]struct{ frame, id string }{
+		"half an emoji":        {`{"jsonrpc":"2.0","id":901,"method":"map/send","params":{"to":{"agent":"human"},"payload":{"text":"status \ud83d"}}}`, `901`},
+		"too deep":             {`{"jsonrpc":"2.0","id":"a-2","method":"map/send","params":{"to":"human","payload":` + deep + `}}`, `"a-2"`},
+		"no double":            {`{"jsonrpc":"2.0","id":902,"method":"map/send","params":{"to":"human","payload":1e400}}`, `902`},
+		"a member twice":       {`{"jsonrpc":"2.0","method":"map/send","params":{"to":"human","to":"a"},"id":903}`, `903`},
+		"two ids":              {`{"jsonrpc":"2.0","id":1,"id":2,"method":"map/send"}`, `null`},
+		"half an emoji for id": {`{"jsonrpc":"2.0","id":"\ud83d","method":"map/send"}`, `null`},
+		"an answer":            {`{"jsonrpc":"2.0","id":904,"result":"\ud83d"}`, `null`},
+		"no JSON":              {`{"jsonrpc":"2.0","id":905,"method":"map/send"`, `null`},
+	} {
+		answer := make(chan mapFrame, 1)
+		p.mu.Lock()
+		p.calls[c.id] = answer
+		p.mu.Unlock()
+		p.write([]byte(c.frame))
+		if f := p.wait(answer); f.Error == nil || f.Error.Code != -32700 {
+			t.Errorf("%s: %s", what, f.raw)
+		}
+	}
 }
 
 // What foreign pages could open is refused before any frame.

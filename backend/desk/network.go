@@ -124,7 +124,8 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 	return protocol.WriteJSON(w, status, viewConversation(sheet))
 }
 
-// says answers POST /api/conversations/{id}/turns: the person's turn, for everybody or for those named alone.
+// says answers POST /api/conversations/{id}/turns: the person's turn, for everybody or for those named alone. One that replies to
+// a question that waits in the inbox is its answer.
 func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	q, err := decode[struct {
 		Text      string   `json:"text"`
@@ -146,7 +147,11 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if len(q.Only) > 0 {
 		turn.Visibility = &mapnet.Visibility{Type: "participants", IDs: append(q.Only, mapnet.Human)}
 	}
-	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { _, err := t.PersonSays(turn); return err }); err != nil {
+	answered, err := d.answers(r.Context(), turn, q.Text)
+	if err == nil && !answered {
+		err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error { _, err := t.PersonSays(turn); return err })
+	}
+	if err != nil {
 		return networkError(err)
 	}
 	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated)

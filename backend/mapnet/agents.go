@@ -137,6 +137,10 @@ func with(m map[string]Raw, name string, v Raw) map[string]Raw {
 
 // adopt makes a participant the one that speaks for an agent.
 func (t *Tx) adopt(p *participant, a *agent) {
+	if former := t.st.participants[a.Owner]; former != nil && former != p && former.Agent == a.Agent.ID {
+		former.Agent = "" // it does not go by that name any more
+		t.saveSession(former)
+	}
 	t.own(a, p.Participant)
 	a.Agent.meta("ownerId", p.Participant)
 	t.back(a)
@@ -153,11 +157,8 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
 	}
-	if _, theirs := t.remote(id); theirs {
-		return nil, denied("ids that end in @ and the name of another hub are those of its agents")
-	}
-	if len(id) > 200 {
-		return nil, badParam("/agentId", "must be at most 200 bytes")
+	if err := t.checkID("/agentId", id); err != nil {
+		return nil, err
 	}
 	if len(r.Scopes) > t.n.Limits.AgentScopes {
 		return nil, badParam("/scopes", "must be at most %d", t.n.Limits.AgentScopes)
@@ -230,7 +231,7 @@ func (t *Tx) freeID(name string, p *participant) string {
 // go by that name themselves.
 func (t *Tx) taken(id string, p *participant) bool {
 	other := t.st.participants[id]
-	return id == Human || id == System || t.st.agents[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
+	return t.hubs(id) || t.st.agents[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
 }
 
 // Spawn makes an agent known as a child, by default of the caller's own agent.
@@ -253,6 +254,11 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 				t.drainSoon(s.p)
 				return map[string]any{"agent": a.Agent, "resumed": true}, nil
 			}
+		}
+	}
+	if m := r.InitialMessage; m != nil {
+		if err := checkTTL("/initialMessage/meta/ttlMs", m.Meta); err != nil {
+			return nil, err
 		}
 	}
 	a, err := t.enter(s.p, r)
@@ -310,6 +316,9 @@ func (t *Tx) unregister(a *agent, reason, cause string) {
 
 // agent is the agent of that id, if the participant may know of it.
 func (t *Tx) agent(p *participant, id string) (*agent, error) {
+	if id == Human {
+		return nil, denied("the person is no agent: they are neither steered nor changed, and in no scope")
+	}
 	a := t.st.agents[id]
 	if a == nil || !t.knows(p, a) {
 		return nil, noAgent(id)

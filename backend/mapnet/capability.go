@@ -30,14 +30,20 @@ const (
 	supportsAck = "supportsAck"
 )
 
-// Effective is what a participant may do that declared that of itself: a capability that it names as false it has not.
+// enabled is the capability of a group without which there is none of the others in it.
+const enabled = "enabled"
+
+// Effective is what a participant may do that declared that of itself: a capability that it names as false it has not, and
+// none of a group that it names as not enabled.
 func Effective(declared Capabilities) Capabilities {
 	out := Capabilities{}
 	for group, names := range granted {
 		out[group] = map[string]bool{}
+		on, ok := declared[group][enabled]
+		off := ok && !on
 		for _, name := range names {
 			said, ok := declared[group][name]
-			out[group][name] = said || !ok
+			out[group][name] = !off && (said || !ok)
 		}
 	}
 	return out

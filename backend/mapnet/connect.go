@@ -20,6 +20,17 @@ type Connect struct {
 	Disconnect   Policy       `json:"disconnectPolicy"`
 }
 
+// Check refuses what no policy is.
+func (c Connect) Check() error {
+	if b := c.Disconnect.Behavior; b != "" && !slices.Contains([]string{"unregister", "orphan", "grace-period"}, b) {
+		return badParam("/disconnectPolicy/agentBehavior", "must be unregister, orphan or grace-period")
+	}
+	if c.Disconnect.Grace < 0 {
+		return badParam("/disconnectPolicy/gracePeriodMs", "must not be negative")
+	}
+	return nil
+}
+
 // Session is a connected participant, for whoever reads its frames.
 type Session struct{ p *participant }
 
@@ -37,19 +48,19 @@ func (s *Session) May(capability string) bool { return s.p.caps.Has(capability) 
 
 // Connect takes a connection in: as a new participant, or as the one that it proves to have been.
 func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]any, error) {
-	if c.Participant == Human || c.Participant == System {
-		return nil, nil, refuse(CodeAgentExists, "That participant id is taken: %s", c.Participant)
-	}
 	p, resumed := t.earlier(who, c)
 	if p == nil {
-		if c.Participant != "" && (t.st.participants[c.Participant] != nil || t.foreign(c.Participant, who) || t.reserved(c.Participant, who)) {
-			return nil, nil, refuse(CodeAgentExists, "That participant id is taken: %s", c.Participant)
+		if err := t.free(c.Participant, who); err != nil {
+			return nil, nil, err
 		}
 		id := c.Participant
 		if id == "" {
 			id = "participant-" + t.n.NewID()
 		}
 		p = &participant{session: session{ID: "session-" + t.n.NewID(), Participant: id, CreatedAt: t.now}, subs: map[string]*subscription{}}
+	}
+	if t.spokenFor(p.Participant, p) {
+		return nil, nil, takenParticipant(p.Participant)
 	}
 	old := p.conn
 	p.Type, p.Principal, p.Declared, p.Policy = c.Type, who, c.Capabilities, c.Disconnect
@@ -86,10 +97,36 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	return &Session{p}, result, nil
 }
 
+func takenParticipant(id string) error {
+	return refuse(CodeAgentExists, "That participant id is taken: %s", id)
+}
+
+// free says what keeps a new participant from an id that it asks for; none is asked for by "".
+func (t *Tx) free(id string, who Principal) error {
+	if id == "" {
+		return nil
+	}
+	if t.st.participants[id] != nil || t.hubs(id) || t.foreign(id, who) || t.reserved(id, who) {
+		return takenParticipant(id)
+	}
+	return t.checkID("/participantId", id)
+}
+
 // foreign says whether an id is that of an agent of somebody else.
 func (t *Tx) foreign(id string, who Principal) bool {
 	a := t.st.agents[id]
 	return a != nil && a.Principal != who.ID
+}
+
+// spokenFor says whether an id is that of an agent for which somebody speaks who is connected, and is not p. One principal
+// may have many connections: none of them is another.
+func (t *Tx) spokenFor(id string, p *participant) bool {
+	a := t.st.agents[id]
+	if a == nil {
+		return false
+	}
+	owner := t.st.participants[a.Owner]
+	return owner != nil && owner != p && owner.conn != nil
 }
 
 // earlier is the participant that a connection proves to have been before. Its live id goes over to nobody who does not

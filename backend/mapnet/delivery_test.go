@@ -256,7 +256,7 @@ func TestProvedNamesAreKept(t *testing.T) {
 		if _, err := tx.Register(s, Register{Name: "bot"}); err != nil {
 			t.Fatal(err)
 		}
-		out, _ := tx.CreateConversation(s, CreateMail{InitialTurn: &NewTurn{ContentType: "text", Content: Raw(`"secret"`)}})
+		out, _ := tx.CreateConversation(s, CreateMail{InitialTurn: &NewTurn{ContentType: "text", Content: Raw(`{"text":"secret"}`)}})
 		conv = out["conversation"].(Conversation).ID
 		tx.Disconnect(s, "")
 	})

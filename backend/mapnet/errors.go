@@ -52,6 +52,7 @@ const (
 	CodeNoThread          = 10007
 	CodeContentType       = 10008
 	CodeThreadDepth       = 10009
+	CodeMailOff           = 10010
 	CodeNoCredentials     = 11000
 	CodeScopeDenied       = 11001
 	CodeNoProvider        = 11002

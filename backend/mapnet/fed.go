@@ -76,13 +76,16 @@ func (t *Tx) Incoming(s *Session, source string, m Message) (map[string]any, err
 	case a.form != "direct" && a.form != "agent" && a.form != "participant" && a.form != "system":
 		return nil, refuse(CodeRouteRejected, "Federation route rejected: another hub may write to one agent, or to the person")
 	}
+	if err := checkTTL("/message/meta/ttlMs", m.Meta); err != nil {
+		return nil, err
+	}
 	from := Remote{source, m.From}.name()
 	targets, err := t.resolve(s.p, from, a)
 	if err != nil {
 		return nil, err
 	}
 	for _, id := range targets {
-		if x := t.st.agents[id]; x != nil && (x.Agent.State == "stopped" || x.Agent.State == "failed") {
+		if x := t.st.agents[id]; x.over() {
 			return nil, refuse(CodeTerminated, "Cannot send to agent in state: %s", x.Agent.State)
 		}
 	}

@@ -232,6 +232,9 @@ type GraphQuery struct {
 // Graph draws the agents that the caller may know of.
 func (t *Tx) Graph(s *Session, q GraphQuery) (map[string]any, error) {
 	var ids []string
+	if q.Root == Human { // the graph is of agents
+		return nil, noAgent(q.Root)
+	}
 	if q.Root != "" {
 		if _, err := t.agent(s.p, q.Root); err != nil {
 			return nil, err

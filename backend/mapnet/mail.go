@@ -145,7 +145,10 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 		}
 	}
 	if q.InitialTurn != nil {
-		if err := checkContent(q.InitialTurn.ContentType); err != nil {
+		if err := checkContent(*q.InitialTurn); err != nil {
+			return nil, err
+		}
+		if err := checkAsking(*q.InitialTurn); err != nil {
 			return nil, err
 		}
 		if err := t.sizeOf(nil, *q.InitialTurn); err != nil {
@@ -185,7 +188,7 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 		q.InitialTurn.Thread, q.InitialTurn.InReplyTo = "", "" // there is nothing yet that it could follow
 		result["initialTurn"] = t.say(c, c.Members[0], *q.InitialTurn, Source{Type: "explicit", Method: "mail/turn"}, "")
 	} else if c.current(Human) != nil {
-		t.invitation(c, me)
+		t.invitation(c, me, "")
 	}
 	result["conversation"] = c.Conversation
 	return result, nil
@@ -288,18 +291,6 @@ func (t *Tx) inConversation(c *conversation) Audience {
 	return Audience{Conversation: c.Conversation.ID, At: t.now}
 }
 
-// checkContent says what is wrong with a type of content.
-func checkContent(kind string) error {
-	switch kind {
-	case "text", "data", "event", "reference":
-		return nil
-	}
-	if len(kind) > 2 && kind[:2] == "x-" {
-		return nil
-	}
-	return refuse(CodeContentType, "Invalid content type: %s", kind)
-}
-
 // Say adds the caller's turn to a conversation.
 func (t *Tx) Say(s *Session, q NewTurn) (map[string]any, error) {
 	c, m, err := t.inside(s.p, q.Conversation)
@@ -334,7 +325,10 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 			return refuse(CodeNoTurn, "Turn not found: %s", q.InReplyTo)
 		}
 	}
-	return checkContent(q.ContentType)
+	if err := checkAsking(q); err != nil {
+		return err
+	}
+	return checkContent(q)
 }
 
 // sizeOf refuses a turn that is too large, or for which there is no room.
@@ -393,7 +387,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 			continue
 		}
 		if a := t.st.agents[other.ID]; a != nil {
-			if p := t.st.participants[a.Owner]; p != nil && !slices.Contains(t.ids(p), m.ID) {
+			if p := t.st.participants[a.Owner]; p != nil && p.caps.Has("mail.enabled") && !slices.Contains(t.ids(p), m.ID) {
 				t.notify(p, "mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
 			}
 		}
@@ -416,6 +410,9 @@ func (t *Tx) intercept(p *participant, from string, msg Message, meta MessageMet
 	c := t.st.convs[meta.Mail.ConversationID]
 	if c == nil {
 		return nil, "not recorded: there is no such conversation"
+	}
+	if p != nil && !p.caps.Has("mail.enabled") {
+		return nil, "not recorded: mail is not enabled for the sender"
 	}
 	m := c.current(from)
 	if m == nil && p != nil {

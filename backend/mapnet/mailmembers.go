@@ -161,7 +161,7 @@ func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 	}
 	invited := t.enlist(c, guest, or(guest.Role, "assistant"), m.ID)
 	if id == Human {
-		t.invitation(c, m.ID)
+		t.invitation(c, m.ID, q.Message)
 	} else if a := t.st.agents[id]; q.Message != "" && a != nil && t.knows(s.p, a) {
 		t.pass(m.ID, id, encode(map[string]any{"text": q.Message}), map[string]any{"mail": map[string]any{"conversationId": c.Conversation.ID}}, "")
 	}

@@ -157,7 +157,7 @@ func TestConversationModel(t *testing.T) {
 					v.Roles = turn.names
 				}
 				act(func(tx *Tx) {
-					out, err := tx.Say(sessions[who], NewTurn{Conversation: conv, ContentType: "text", Content: Raw(`"x"`), Visibility: v})
+					out, err := tx.Say(sessions[who], NewTurn{Conversation: conv, ContentType: "text", Content: Raw(`{"text":"x"}`), Visibility: v})
 					check("saying", err == nil, inside && x.send && m.open)
 					if err == nil {
 						turn.id, turn.at = out["turn"].(*Turn).ID, now

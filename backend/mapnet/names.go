@@ -2,8 +2,37 @@ package mapnet
 
 import (
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
+
+// maxID is how long an id may be that somebody chooses, in bytes.
+const maxID = 200
+
+// checkID refuses an id that nobody may choose for an agent or a participant: one that means somebody at another hub, is too
+// long, or does not look like what it is. field is where it stood.
+func (t *Tx) checkID(field, id string) error {
+	if _, theirs := t.remote(id); theirs {
+		return denied("ids that end in @ and the name of another hub are those of its agents")
+	}
+	switch {
+	case len(id) > maxID:
+		return badParam(field, "must be at most %d bytes", maxID)
+	case strings.TrimSpace(id) != id, !utf8.ValidString(id), strings.ContainsFunc(id, unseen):
+		return badParam(field, "must have no control or invisible characters, and no space at its ends")
+	}
+	return nil
+}
+
+// unseen are the characters that show nothing, or change how others are shown.
+func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+// hubs says whether an id is that of the person, of this hub, or of another.
+func (t *Tx) hubs(id string) bool {
+	return slices.Contains([]string{Human, System, "deskbell", t.n.SystemID()}, id) || t.peer(id)
+}
 
 // name is an id of an agent or a participant that belongs to somebody who proved themselves. Conversations, scopes and
 // answers know who is meant by ids alone: nobody else takes one up while any of them may still mean the one before.

@@ -17,6 +17,7 @@ type Pending struct {
 	Message  *Message     `json:"message,omitempty"`
 	Turn     *Turn        `json:"turn,omitempty"`
 	Wish     *Wish        `json:"wish,omitempty"` // for a credential
+	Text     string       `json:"text,omitempty"` // of an invitation: what its sender says with it
 	About    Conversation `json:"about,omitzero"` // the conversation it belongs to
 	Asks     bool         `json:"asks,omitempty"` // somebody waits for an answer
 	// What an answer must carry so that its asker knows it.
@@ -35,13 +36,14 @@ func (p *Pending) Content() Raw {
 	case p.Wish != nil:
 		return encode(map[string]any{"agent": p.From, "scope": p.Wish.Scope, "resource": p.Wish.Resource, "secret": p.Wish.Secret, "reason": p.Wish.Reason})
 	}
-	return encode(map[string]string{"text": "You were invited to a conversation."})
+	return encode(map[string]string{"text": or(p.Text, "You were invited to a conversation.")})
 }
 
 // Asked is a question that is in the person's inbox.
 type Asked struct {
 	Item    string  `json:"item"`
 	Pending Pending `json:"pending"`
+	Said    *Saying `json:"said,omitempty"` // where the person answers it in its conversation; nil: they do not
 }
 
 // admit refuses what the person's inbox should not take: too much, too often, too many questions.
@@ -152,9 +154,9 @@ func (t *Tx) counting(from string) *window {
 	return w
 }
 
-// invitation tells the person of a conversation that they are in now.
-func (t *Tx) invitation(c *conversation, from string) {
-	t.wait(&Pending{ID: "invitation-" + t.n.NewID(), Kind: "invitation", From: from, At: t.now, About: c.Conversation})
+// invitation tells the person of a conversation that they are in now, in the words of who brought them there.
+func (t *Tx) invitation(c *conversation, from, text string) {
+	t.wait(&Pending{ID: "invitation-" + t.n.NewID(), Kind: "invitation", From: from, At: t.now, Text: text, About: c.Conversation})
 }
 
 func (t *Tx) wait(x *Pending) {
@@ -243,41 +245,15 @@ func (t *Tx) Answer(item string, payload Raw) bool {
 		return true
 	}
 	meta := map[string]any{"correlationId": x.Correlation, "isResult": true}
+	asker := t.canonical(x.From)
 	if c := t.st.convs[x.About.ID]; c != nil && x.Turn != nil {
-		if turn := t.answerTurn(c, x, payload); turn != nil {
-			mail := map[string]any{"conversationId": c.Conversation.ID, "inReplyTo": x.Turn.ID}
-			if x.Turn.ThreadID != "" {
-				mail["threadId"] = x.Turn.ThreadID
+		if turn := t.answerTurn(c, a, payload); turn != nil {
+			meta["mail"] = mailOf(turn)
+			if a.Said != nil {
+				t.spread(c, turn, asker)
 			}
-			meta["mail"] = mail
 		}
 	}
-	t.pass(Human, t.canonical(x.From), payload, meta, item)
+	t.pass(Human, asker, payload, meta, item)
 	return true
-}
-
-func (t *Tx) answerTurn(c *conversation, x Pending, payload Raw) *Turn {
-	m := c.current(Human)
-	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: answerVisibility(x.Turn)}
-	if m == nil || t.maySay(c, m, q) != nil {
-		return nil
-	}
-	return t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
-}
-
-// answerVisibility keeps an answer to a turn that few may read among those few.
-func answerVisibility(turn *Turn) *Visibility {
-	switch v := turn.Visibility; {
-	case v == nil, v.Type == "all":
-		return nil
-	case v.Type == "participants":
-		ids := slices.Clone(v.IDs)
-		for _, id := range []string{turn.Participant, Human} {
-			if !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-		}
-		return &Visibility{Type: "participants", IDs: ids}
-	}
-	return &Visibility{Type: "participants", IDs: []string{turn.Participant, Human}}
 }

@@ -13,6 +13,8 @@ type Sheet struct {
 	Turns        []Turn
 	Present      map[string]string // presence by member
 	Unread       bool              // something was said that the person has not read
+	// Asked are the items in the person's inbox of the questions that are not answered yet, by turn.
+	Asked map[string]string
 }
 
 // PersonConversations are the conversations for the person's page, those with news first.
@@ -47,6 +49,7 @@ func (t *Tx) sheet(c *conversation, last bool) Sheet {
 		}
 		return s
 	}
+	s.Asked = t.questions(c)
 	turns := c.legible([]string{Human})
 	for _, th := range c.threads(turns) {
 		s.Threads = append(s.Threads, *th)
@@ -107,17 +110,8 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	if c == nil {
 		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
 	}
-	if !c.open() {
-		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", q.Conversation)
-	}
-	m := c.current(Human)
-	if m == nil {
-		if err := t.sizeOf(c, q); err != nil {
-			return nil, err
-		}
-		m = t.enlist(c, Invitee{ID: Human}, "moderator", Human)
-	}
-	if err := t.maySay(c, m, q); err != nil {
+	m, err := t.personIn(c, q)
+	if err != nil {
 		return nil, err
 	}
 	if q.Branch {
@@ -128,19 +122,23 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 		q.Thread = th.ID
 	}
 	turn := t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
-	mail := map[string]any{"conversationId": c.Conversation.ID}
-	if q.InReplyTo != "" {
-		mail["inReplyTo"] = q.InReplyTo
-	}
-	if q.Thread != "" {
-		mail["threadId"] = q.Thread
-	}
-	for _, other := range slices.Clone(c.Members) {
-		if other.ID != Human && other.LeftAt == 0 && t.st.agents[other.ID] != nil && c.readable([]string{other.ID}, Human, q.Visibility, t.now) {
-			t.pass(Human, other.ID, q.Content, map[string]any{"mail": mail, "correlationId": turn.ID, "delivery": "guaranteed"}, "")
-		}
-	}
+	t.spread(c, turn, "")
 	return turn, nil
+}
+
+// personIn is the person in a conversation, where they may say that. They join first if need be.
+func (t *Tx) personIn(c *conversation, q NewTurn) (*Member, error) {
+	if !c.open() {
+		return nil, refuse(CodeConversationOver, "Conversation is closed: %s", c.Conversation.ID)
+	}
+	m := c.current(Human)
+	if m == nil {
+		if err := t.sizeOf(c, q); err != nil {
+			return nil, err
+		}
+		m = t.enlist(c, Invitee{ID: Human}, "moderator", Human)
+	}
+	return m, t.maySay(c, m, q)
 }
 
 // PersonActs is what the person does to a conversation: "join", "leave", "close" or "reopen".

@@ -51,10 +51,15 @@ func (t *Tx) SendMessage(s *Session, m Send) (map[string]any, *Receipt, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := checkTTL("/meta/ttlMs", m.Meta); err != nil {
+		return nil, nil, err
+	}
+	running := slices.DeleteFunc(slices.Clone(targets), func(id string) bool { return t.st.agents[id].over() })
+	if (one && len(targets) == 1 || a.form == "agents") && len(running) == 0 {
+		return nil, nil, refuse(CodeTerminated, "Cannot send to agent in state: %s", t.st.agents[targets[0]].Agent.State)
+	}
+	targets = running
 	if one && len(targets) == 1 {
-		if x := t.st.agents[targets[0]]; x != nil && (x.Agent.State == "stopped" || x.Agent.State == "failed") {
-			return nil, nil, refuse(CodeTerminated, "Cannot send to agent in state: %s", x.Agent.State)
-		}
 		if why := t.undeliverable(m, targets[0]); why != "" {
 			e := refuse(CodeDelivery, "Delivery failed: %s", why)
 			e.Details = map[string]any{"reason": why}
@@ -78,6 +83,22 @@ func (t *Tx) SendMessage(s *Session, m Send) (map[string]any, *Receipt, error) {
 		result["_meta"] = map[string]any{"mailWarning": sent.warning}
 	}
 	return result, sent.receipt, nil
+}
+
+// over says whether an agent has stopped or failed: nothing is sent to it. Nobody has not.
+func (a *agent) over() bool {
+	return a != nil && (a.Agent.State == "stopped" || a.Agent.State == "failed")
+}
+
+// checkTTL refuses a time to live that is none: meta is a message's, and field where it stands.
+func checkTTL(field string, meta Raw) error {
+	var said struct {
+		TTL *int64 `json:"ttlMs"`
+	}
+	if len(meta) > 0 && json.Unmarshal(meta, &said) == nil && said.TTL != nil && *said.TTL <= 0 {
+		return badParam(field, "must be at least 1")
+	}
+	return nil
 }
 
 // sent is what became of a message.
@@ -287,9 +308,6 @@ type Inject struct {
 
 // Inject answers map/inject.
 func (t *Tx) Inject(s *Session, q Inject) (map[string]any, error) {
-	if q.Agent == Human {
-		return nil, denied("the person is not steered")
-	}
 	a, err := t.agent(s.p, q.Agent)
 	if err != nil {
 		return nil, err
@@ -297,7 +315,7 @@ func (t *Tx) Inject(s *Session, q Inject) (map[string]any, error) {
 	if !t.controls(s.p, a) {
 		return nil, denied("the agent is somebody else's")
 	}
-	if a.Agent.State == "stopped" || a.Agent.State == "failed" {
+	if a.over() {
 		return nil, refuse(CodeTerminated, "Cannot inject into agent in state: %s", a.Agent.State)
 	}
 	meta := map[string]any{"_meta": map[string]any{"inject": true}}

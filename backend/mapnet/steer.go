@@ -122,7 +122,7 @@ func (t *Tx) Steer(s *Session, id, verb, reason string) (map[string]any, error) 
 
 func (t *Tx) steer(a *agent, verb, reason string) error {
 	before := a.Agent.State
-	over := before == "stopped" || before == "failed"
+	over := a.over()
 	switch {
 	case verb == "stop" && over:
 		return refuse(CodeTerminated, "Cannot stop agent in state: %s", before)

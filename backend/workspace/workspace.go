@@ -123,7 +123,26 @@ func (r *Root) look(p string) (f File, ok bool) {
 	case !info.Mode().IsRegular():
 		return f, false
 	}
-	return File{Path: p, Size: info.Size(), Type: TypeOf(p)}, true
+	return File{Path: p, Size: info.Size(), Type: r.typeOf(p)}, true
+}
+
+// typeOf is the type of a file as Read tells it: what its name says, unless it begins like no text.
+func (r *Root) typeOf(p string) string {
+	named := TypeOf(p)
+	if binaryType(named) == named {
+		return named
+	}
+	f, _, err := r.file(p)
+	if err != nil {
+		return named // nobody will read it
+	}
+	defer f.Close() // it was only read
+	head := make([]byte, sniff)
+	n, _ := io.ReadFull(f, head) // what cannot be read is told by its name
+	if head = head[:n]; binary(head) || n < sniff && !utf8.Valid(head) {
+		return binaryType(named)
+	}
+	return named
 }
 
 // folder opens a folder.

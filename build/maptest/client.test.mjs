@@ -230,7 +230,7 @@ test('every method of the protocol is answered', async () => {
     'map/scopes/join': { scopeId: 'all', agentId: 'all' }, 'map/scopes/leave': { scopeId: 'all', agentId: 'all' }, 'map/scopes/members': { scopeId: 'all' }, 'map/inject': { agentId: 'all', content: 1 },
     'map/federation/connect': { systemId: 's', endpoint: 'wss://example.org' }, 'map/federation/route': { systemId: 's', message: { id: '1', from: 'a', to: 'b' } }, 'map/session/load': { sessionId: 'x' },
     'cred/get': { scope: 's', resource: 'r' }, 'workspace/search': { agentId: 'all', query: 'q' }, 'workspace/list': { agentId: 'all' }, 'workspace/read': { agentId: 'all', path: 'p' },
-    'mail/invite': { conversationId: c, participant: { id: 'z' } }, 'mail/turn': { conversationId: c, contentType: 'text', content: 'x' }, 'mail/thread/create': { conversationId: c, rootTurnId: 'x' }, 'map/auth/refresh': { refreshToken: 'x' },
+    'mail/invite': { conversationId: c, participant: { id: 'z' } }, 'mail/turn': { conversationId: c, contentType: 'text', content: { text: 'x' } }, 'mail/thread/create': { conversationId: c, rootTurnId: 'x' }, 'map/auth/refresh': { refreshToken: 'x' },
   };
   const last = ['mail/leave', 'map/session/close', 'map/disconnect', 'map/connect'];
   for (const method of [...Object.keys(defs).filter((m) => !last.includes(m)), ...last.slice(0, 2)]) {

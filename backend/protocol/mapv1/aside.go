@@ -3,6 +3,7 @@ package mapv1
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"deskbell/backend/mapnet"
@@ -39,10 +40,21 @@ func (c *conn) try(ctx context.Context, s *mapnet.Session, fn func(context.Conte
 	return fn(ctx, s)
 }
 
+// notEnabled is how each group that a participant can declare as not enabled is refused to it.
+var notEnabled = map[string]mapnet.Error{
+	"mail":        {Code: mapnet.CodeMailOff, Message: "Mail is not enabled for this participant"},
+	"credentials": {Code: mapnet.CodeNoCredentials, Message: "Credentials are not enabled for this participant"},
+	"workspace":   {Code: mapnet.CodeNoWorkspace, Message: "Workspaces are not enabled for this participant"},
+}
+
 // entitled refuses a session that has ended or lacks a capability.
 func entitled(tx *mapnet.Tx, s *mapnet.Session, needs string) error {
 	if !s.Open(tx) {
 		return &mapnet.Error{Code: mapnet.CodeAuthRequired, Message: "Authentication required: the session has ended"}
+	}
+	group, _, _ := strings.Cut(needs, ".")
+	if off, ok := notEnabled[group]; ok && !s.May(group+".enabled") {
+		return &mapnet.Error{Code: off.Code, Message: off.Message, Details: map[string]any{"required": group + ".enabled"}}
 	}
 	if !s.May(needs) {
 		return &mapnet.Error{Code: mapnet.CodePermissionDenied, Message: "Insufficient permissions", Details: map[string]any{"required": needs}}

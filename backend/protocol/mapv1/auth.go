@@ -71,6 +71,9 @@ func (c *conn) connect(ctx context.Context, q call) error {
 	if p.Version != 1 {
 		return &mapnet.Error{Code: mapnet.CodeInvalidParams, Message: "Unsupported protocol version", Details: map[string]any{"supported": []int{1}}}
 	}
+	if err := p.Check(); err != nil {
+		return err
+	}
 	if p.Auth.secret() == "" && c.offered != "" {
 		p.Auth = credential{Token: c.offered}
 	}
@@ -97,11 +100,16 @@ func (c *conn) connect(ctx context.Context, q call) error {
 	return c.enter(ctx, who, p.Connect, func(out map[string]any) []byte { return result(q.id, out) })
 }
 
-// wrong counts a wrong credential; too many end the connection, after the answer.
-func (c *conn) wrong() {
-	if c.failures++; c.failures >= maxFailures {
-		c.clock.Reset(100 * time.Millisecond)
+// wrong counts a wrong credential.
+func (c *conn) wrong() { c.failures++ }
+
+// barred ends a connection of too many wrong credentials, after the answer to the last, and says whether it did.
+func (c *conn) barred() bool {
+	if c.failures < maxFailures {
+		return false
 	}
+	c.ws.Close(4401, "too many wrong credentials")
+	return true
 }
 
 func (b *Binding) info() map[string]string {
@@ -126,7 +134,7 @@ func (c *conn) enter(ctx context.Context, who mapnet.Principal, p mapnet.Connect
 			return err
 		}
 		out["systemInfo"] = c.b.info()
-		c.session, c.who, c.waiting = s, who, nil
+		c.session, c.who, c.waiting, c.failures = s, who, nil, 0
 		c.clock.Stop()
 		tx.Send(c, answer(out))
 		return nil
@@ -179,7 +187,7 @@ func (c *conn) unproved(ctx context.Context, q call, err error) error {
 	case !errors.Is(err, fleet.ErrUnknownToken):
 		return err
 	}
-	if c.session == nil {
+	if c.session == nil || code == "invalid_credentials" {
 		c.wrong()
 	}
 	c.b.Fleet.Refused(ctx, c.actor(), "MAP "+q.method, "unauthenticated")
@@ -209,6 +217,7 @@ func (c *conn) refresh(ctx context.Context, q call) error {
 		err = fleet.ErrUnknownToken
 	}
 	if err != nil && p.Refresh != "" && p.secret() == "" && errors.Is(err, fleet.ErrUnknownToken) {
+		c.wrong()
 		return &mapnet.Error{Code: mapnet.CodeBadCredential, Message: "Invalid credentials"}
 	}
 	if failed := c.unproved(ctx, q, err); failed != nil || err != nil {

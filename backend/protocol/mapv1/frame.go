@@ -46,6 +46,7 @@ func read(raw []byte) (q call, ok bool, err error) {
 		return q, true, &mapnet.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 	}
 	if err := wire.Check(raw, maxDepth); err != nil {
+		q.id, q.method = asked(raw)
 		return fail(mapnet.CodeParse, "Parse error: %s", err)
 	}
 	members, err := wire.Members(raw)
@@ -88,6 +89,37 @@ func read(raw []byte) (q call, ok bool, err error) {
 		return fail(mapnet.CodeInvalidParams, "params: must be an object")
 	}
 	return q, true, nil
+}
+
+// asked are the id and the method of a request that is no strict JSON, as far as they can be read without a doubt: clients wait
+// half a minute for an answer that does not name their request. Nil where they cannot.
+func asked(raw []byte) (id []byte, method string) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, ""
+	}
+	ids := 0
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, ""
+		}
+		var v json.RawMessage
+		if d.Decode(&v) != nil {
+			return nil, ""
+		}
+		switch name {
+		case "id":
+			id = v
+			ids++
+		case "method":
+			method, _ = wire.String(v)
+		}
+	}
+	if end, err := d.Token(); err != nil || end != json.Delim('}') || ids != 1 || method == "" || !validID(id) || wire.Check(id, 1) != nil {
+		return nil, ""
+	}
+	return id, method
 }
 
 // validID says whether an id is a string or an integer.
@@ -134,7 +166,9 @@ func encode(v any) []byte {
 // handle answers a frame.
 func (c *conn) handle(ctx context.Context, frame []byte) error {
 	for _, raw := range split(frame) {
-		c.one(ctx, raw)
+		if c.one(ctx, raw); c.barred() {
+			break
+		}
 	}
 	return nil
 }

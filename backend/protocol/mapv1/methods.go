@@ -154,7 +154,7 @@ func methods() map[string]method {
 		"map/federation/route":   {own: (*conn).route},
 		"cred/get":               {own: (*conn).credential},
 		"cred/list":              with("credentials.canList", func(t *mapnet.Tx, s *mapnet.Session, _ none) (map[string]any, error) { return t.ListCredentials(s) }),
-		"cred/status":            with("", func(t *mapnet.Tx, _ *mapnet.Session, _ none) (map[string]any, error) { return t.CredentialStatus() }),
+		"cred/status":            with("credentials.canStatus", func(t *mapnet.Tx, _ *mapnet.Session, _ none) (map[string]any, error) { return t.CredentialStatus() }),
 		"workspace/search":       searchMethod(),
 		"workspace/list":         listMethod(),
 		"workspace/read":         readMethod(),

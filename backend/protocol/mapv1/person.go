@@ -136,7 +136,7 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 	case p.Kind == "credential":
 		return clip(who+" asks for a credential: "+p.Wish.Scope, maxTitle), wishBody(*p.Wish), []inbox.Part{{Data: content}}
 	case p.Kind == "invitation":
-		title = who + " invited you to a conversation"
+		title, body = who+" invited you to a conversation", clip(p.Text, maxBody)
 	case strings.TrimSpace(first) == "":
 		title = "Message from " + who
 	default:
@@ -152,7 +152,7 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 		}
 		context = append(context, inbox.Part{Text: &about})
 	}
-	if structured && len(content) <= maxBody {
+	if structured && p.Kind != "invitation" && len(content) <= maxBody {
 		context = append(context, inbox.Part{Data: content})
 	}
 	return clip(title, maxTitle), body, context
