@@ -16,6 +16,7 @@ import (
 // The queue hands out everything until it is acknowledged, in the order in which it came, to its own principal alone,
 // whatever closes the database in between.
 func TestQueueProperties(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
 		s, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler))
