@@ -166,17 +166,20 @@ func TestKilledAtEveryCommitPoint(t *testing.T) {
 		points = points[:6]
 	}
 	for _, point := range points {
-		dir := t.TempDir()
-		told, killed := runChild(t, exe, "items", dir, point)
-		if !killed {
-			t.Fatalf("point %d: the child was not killed", point)
-		}
-		inspect(t, dir, point, steps, told)
-		// The next life goes on from there and is not killed.
-		if told, killed = runChild(t, exe, "items", dir, len(steps)*10); killed || len(told) != len(steps) {
-			t.Fatalf("point %d: the next life told %d of %d steps", point, len(told), len(steps))
-		}
-		inspect(t, dir, point, steps, told)
+		t.Run(strconv.Itoa(point), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			told, killed := runChild(t, exe, "items", dir, point)
+			if !killed {
+				t.Fatal("the child was not killed")
+			}
+			inspect(t, dir, point, steps, told)
+			// The next life goes on from there and is not killed.
+			if told, killed = runChild(t, exe, "items", dir, len(steps)*10); killed || len(told) != len(steps) {
+				t.Fatalf("the next life told %d of %d steps", len(told), len(steps))
+			}
+			inspect(t, dir, point, steps, told)
+		})
 	}
 }
 
