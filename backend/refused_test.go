@@ -66,6 +66,7 @@ func TestEveryRefusalOfAuthorityIsOnRecord(t *testing.T) {
 		{"MAP: a wrong credential", func() {
 			mapPeer.refused(1006, "map/connect", msg{"protocolVersion": 1, "participantType": "agent", "auth": msg{"method": "bearer", "token": "dbt_guess"}})
 		}, "unknown MAP map/connect unauthenticated"},
+		{"MAP: another one, as a result", func() { mapPeer.do("map/authenticate", msg{"method": "bearer", "token": "dbt_guess"}) }, "unknown MAP map/authenticate unauthenticated"},
 		{"MAP: nobody yet", func() { mapPeer.refused(1000, "map/agents/list", nil) }, "unknown MAP map/agents/list unauthenticated"},
 	} {
 		before := len(h.refusals())

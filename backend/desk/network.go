@@ -34,7 +34,14 @@ type turnView struct {
 	Thread    string        `json:"thread,omitempty"`
 	InReplyTo string        `json:"in_reply_to,omitempty"`
 	For       string        `json:"for,omitempty"` // few: not everybody may read it
+	// Item is the question in the inbox that it asks, while nobody has answered it, and Options what it offers.
+	Item    string     `json:"item,omitempty"`
+	Options []string   `json:"options,omitempty"`
+	Data    mapnet.Raw `json:"data,omitempty"` // what it says besides its text
 }
+
+// maxTurnData is how much of a turn's data is shown, in bytes.
+const maxTurnData = 16 << 10
 
 type threadView struct {
 	ID      string        `json:"id"`
@@ -86,6 +93,10 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		if t.Visibility != nil && t.Visibility.Type != "all" {
 			x.For = t.Visibility.Type
 		}
+		if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
+			x.Data = t.Content
+		}
+		x.Item = s.Asked[t.ID]
 		v.Turns = append(v.Turns, x)
 	}
 	return v
@@ -121,7 +132,21 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 	if !found {
 		return inbox.ErrNotFound
 	}
-	return protocol.WriteJSON(w, status, viewConversation(sheet))
+	v := viewConversation(sheet)
+	for i, t := range v.Turns {
+		if t.Item == "" {
+			continue
+		}
+		it, err := d.Inbox.Get(r.Context(), t.Item)
+		if err != nil || it.Terminal() || it.Pending != nil {
+			v.Turns[i].Item = "" // it is answered, and the answer on its way
+			continue
+		}
+		for _, o := range it.Content.Request.Options {
+			v.Turns[i].Options = append(v.Turns[i].Options, o.Label)
+		}
+	}
+	return protocol.WriteJSON(w, status, v)
 }
 
 // says answers POST /api/conversations/{id}/turns: the person's turn, for everybody or for those named alone. One that replies to
@@ -165,7 +190,12 @@ func (d *Desk) read(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if err != nil {
 		return err
 	}
-	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { return t.PersonRead(r.PathValue("id"), q.Turn) }); err != nil {
+	id, at := r.PathValue("id"), int64(0)
+	err = d.Network.Do(r.Context(), func(t *mapnet.Tx) (err error) { at, err = t.PersonRead(id, q.Turn); return err })
+	if err == nil {
+		err = d.noticesRead(r.Context(), id, fromMs(at))
+	}
+	if err != nil {
 		return networkError(err)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -235,7 +265,7 @@ func (d *Desk) network(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 			name = a.ID
 		}
 		agents = append(agents, map[string]any{"id": a.ID, "agent_id": fleet.PeerID("map", a.ID), "name": shortSpans(name), "role": shortSpans(a.Role), "state": a.State,
-			"parent": a.Parent, "connected": a.Connected})
+			"parent": a.Parent, "connected": a.Connected, "proved": a.Proved})
 	}
 	for _, s := range v.Scopes {
 		scopes = append(scopes, map[string]any{"id": s.ID, "name": shortSpans(s.Name), "members": list(s.Members)})

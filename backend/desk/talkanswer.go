@@ -65,3 +65,29 @@ func valueOf(q *inbox.Request, text string) []byte {
 	}
 	return wire.Quote(text)
 }
+
+// noticesRead marks the notices of a conversation as read that came by then.
+func (d *Desk) noticesRead(ctx context.Context, conversation string, until time.Time) error {
+	f := inbox.Filter{Box: "notices", Protocol: "map", Brief: true, Limit: 200}
+	for range maxNoticePages {
+		list, next, err := d.Inbox.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, it := range list {
+			if it.Content.RunID != conversation || it.Marks.Read || it.ReceivedAt.After(until) {
+				continue
+			}
+			if _, err := d.Inbox.Mark(ctx, it.ID, func(m *inbox.Marks) { m.Read = true }); err != nil && !errors.Is(err, inbox.ErrGone) && !errors.Is(err, inbox.ErrNotFound) {
+				return err
+			}
+		}
+		if f.Cursor = next; next == "" {
+			break
+		}
+	}
+	return nil
+}
+
+// maxNoticePages is how far back notices are looked through for those of a conversation.
+const maxNoticePages = 5

@@ -174,6 +174,7 @@ type heldView struct {
 type detail struct {
 	row
 	RunID        []render.Span   `json:"run_id,omitempty"`
+	Conversation string          `json:"conversation,omitempty"` // of the network's agents, that it belongs to
 	Runtime      string          `json:"runtime,omitempty"`
 	Tags         [][]render.Span `json:"tags"`
 	BodyHTML     string          `json:"body_html,omitempty"`
@@ -296,6 +297,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	v.OnExpire, v.DefaultLabel = onExpire(it)
 	if c.RunID != "" {
 		v.RunID = render.Visible(c.RunID)
+	}
+	if it.Protocol == "map" {
+		v.RunID, v.Conversation = nil, c.RunID
 	}
 	for _, tag := range c.Tags {
 		v.Tags = append(v.Tags, render.Visible(tag))

@@ -24,6 +24,7 @@ type Pending struct {
 	Correlation string `json:"correlation,omitempty"`
 	Priority    string `json:"priority,omitempty"`
 	ExpiresAt   int64  `json:"expiresAt,omitempty"`
+	Read        bool   `json:"-"` // the person has read it in its conversation already
 }
 
 // Content is what it says.
@@ -174,7 +175,11 @@ func (t *Tx) wait(x *Pending) {
 func (t *Tx) Pending() []Pending {
 	out := make([]Pending, 0, len(t.st.pending))
 	for _, p := range t.st.pending {
-		out = append(out, *p)
+		x := *p
+		if c := t.st.convs[x.About.ID]; c != nil {
+			x.Read = !x.Asks && c.Seen >= x.At
+		}
+		out = append(out, x)
 	}
 	slices.SortFunc(out, func(a, b Pending) int { return compare(a.ID[len(a.ID)-26:], b.ID[len(b.ID)-26:]) })
 	return out

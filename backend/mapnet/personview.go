@@ -86,21 +86,21 @@ func (t *Tx) Unread() (n int) {
 	return n
 }
 
-// PersonRead notes that the person has read a conversation up to a turn.
-func (t *Tx) PersonRead(id, turn string) error {
+// PersonRead notes that the person has read a conversation up to a turn, and returns when that was said.
+func (t *Tx) PersonRead(id, turn string) (at int64, err error) {
 	c := t.st.convs[id]
 	if c == nil {
-		return refuse(CodeNoConversation, "Conversation not found: %s", id)
+		return 0, refuse(CodeNoConversation, "Conversation not found: %s", id)
 	}
 	i, ok := c.byID[turn]
 	if !ok {
-		return badParam("/turn", "there is no such turn")
+		return 0, badParam("/turn", "there is no such turn")
 	}
-	if at := c.turns[i].Timestamp; at > c.Seen {
+	if at = c.turns[i].Timestamp; at > c.Seen {
 		c.Seen = at
 		t.saveConversation(c)
 	}
-	return nil
+	return at, nil
 }
 
 // PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that
@@ -197,6 +197,7 @@ type View struct {
 type AgentView struct {
 	Agent
 	Connected bool
+	Proved    bool // who enrolled it showed a credential
 }
 
 // ScopeView is a scope for the person's page.
@@ -211,7 +212,7 @@ func (t *Tx) View() View {
 	v := View{Agents: []AgentView{}, Scopes: []ScopeView{}, Edges: []Edge{}}
 	for _, id := range t.agentIDs() {
 		a := t.st.agents[id]
-		v.Agents = append(v.Agents, AgentView{a.Agent, t.presence(id) == "online"})
+		v.Agents = append(v.Agents, AgentView{a.Agent, t.presence(id) == "online", a.Principal != "local"})
 		if t.st.agents[a.Agent.Parent] != nil {
 			v.Edges = append(v.Edges, Edge{a.Agent.Parent, id, "parent-child"})
 		}

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { draw, NODE } from '../src/lib/graph';
 import type { NetworkAgent } from '../src/lib/talktypes';
 
-const agent = (id: string, parent = ''): NetworkAgent => ({ id, agent_id: `map/${id}`, name: [{ t: id }], role: [], state: 'idle', parent, connected: true });
+const agent = (id: string, parent = ''): NetworkAgent => ({ id, agent_id: `map/${id}`, name: [{ t: id }], role: [], state: 'idle', parent, connected: true, proved: false });
 const edge = (from: string, to: string, type = 'parent-child') => ({ from, to, type });
 
 describe('draw', () => {

@@ -106,6 +106,7 @@ func itemOf(p mapnet.Pending) inbox.Item {
 		Priority: inbox.ParsePriority(p.Priority), ReceivedAt: at, ChangedAt: at, Original: original(p),
 		Content: inbox.Content{Body: body, Context: context, PersonOnly: true, RunID: clip(p.About.ID, 200)},
 	}
+	it.Marks.Read = p.Read
 	if p.Asks {
 		it.Kind, it.State = inbox.Question, inbox.Open
 		it.Content.Request = request(p.Content())

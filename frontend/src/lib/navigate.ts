@@ -31,6 +31,13 @@ export function openItemsOf(agent: string): void {
   });
 }
 
+/** Opens a question that waits, in the list. */
+export function openItem(id: string): void {
+  go('needs');
+  reader.open(id);
+  ui.pane = 'item';
+}
+
 /** Opens a conversation. */
 export function openTalk(id: string): void {
   ui.view = 'conversations';

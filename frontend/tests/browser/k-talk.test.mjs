@@ -181,3 +181,35 @@ test('a credential is asked for, granted, listed and ended', { settings: { 'map.
   await p.click('dialog button.danger');
   await until('it is gone', () => p.locator('main h2:has-text("Credentials that you granted")').count(), (n) => n === 0);
 });
+
+test('a turn that asks is answered where it stands, by what it offers, and the notices of what is read there are read', async ({ hub, page, p }) => {
+  const a = await agent(p, 'planner');
+  const { conversation } = await a.ask('mail/create', { subject: 'Release plan', initialParticipants: [{ id: 'human' }], initialTurn: { contentType: 'text', content: { text: 'First words' } } });
+  const { turn } = await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Ship on Friday?', options: ['Yes', 'No, wait'] }, metadata: { expectsResponse: true } });
+  await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'event', content: { event: 'build.finished', status: 'green <b>17</b>' } });
+  await page.keys('g', 'n');
+  await page.says('.row', /Ship on Friday/);
+  await p.locator('.row').first().click();
+  await p.click('button:has-text("Its conversation")');
+  await page.says('main .turns', /waits for your answer/);
+  await page.says('main .turns', /green <b>17<\/b>/);
+  await until('its notices are read', async () => (await hub.call('GET', '/api/items?box=notices')).rows.filter((x) => x.unread).length, (n) => n === 0);
+  await p.click('main .turns button:has-text("No, wait")');
+  assert.equal(await p.inputValue('main textarea'), 'No, wait', 'it is sent by the person, and not by a slip');
+  await p.locator('main textarea').press('Control+Enter');
+  await until('the asker has its answer', async () => (await a.got()).find((f) => f.method === 'map/message' && f.params.message.meta.isResult)?.params.message, (m) => m?.meta.correlationId === turn.id && m.payload.value === 'No, wait');
+  await until('it waits no more', () => p.locator('main .turns .waits').count(), (n) => n === 0);
+  await page.keys('Escape', 'Escape', 'g', 'n');
+  await until('nothing needs the person', async () => (await hub.call('GET', '/api/items?box=needs')).rows.length, (n) => n === 0);
+});
+
+test('names of wide letters stay in their boxes, and nobody is called proved who is not', async ({ page, p }) => {
+  await agent(p, 'WWWWWWWWWWWWWWWWWWWWWWWWWWWWWW');
+  await page.keys('g', 'f');
+  await page.says('main', /Network/);
+  const wide = await until('it is drawn', () => p.evaluate(() => [...document.querySelectorAll('svg a[data-node]')].map((g) => ({ text: g.querySelector('.name').getBoundingClientRect().right, box: g.querySelector('rect').getBoundingClientRect().right, title: g.querySelector('title').textContent }))), (x) => x.length === 1);
+  assert.ok(wide[0].text <= wide[0].box, `${wide[0].text} in ${wide[0].box}`);
+  assert.match(wide[0].title, /^W{30}$/);
+  await p.locator('svg a[data-node]').click();
+  await page.says('main', /Nobody has proved who it is/);
+});
