@@ -381,7 +381,7 @@ test('an answer of a dialog that no call asks says that pi has it, and its comma
   assert.ok(!(await p.innerText('[data-item-pane]')).includes('Waits for the agent'));
 });
 
-test('a call says that it waits for leave, and who did not give it, and why', withPi, async ({ hub, page, p, given }) => {
+test('a call says that it waits for leave, and who did not give it, and why', withPi, async ({ hub, page, given }) => {
   const call = { tool: 'bash', call: 'call-1', input: { command: 'rm -rf build && ls > f' } };
   await tell(hub, given.id, `ASK ${JSON.stringify({ method: 'input', title: `deskbell-gate/1 ${JSON.stringify(call)}` })}`);
   await page.at(`#/pi/${given.id}`);
