@@ -110,6 +110,17 @@ test('every kind of field: choices, lists, JSON, dates, numbers, long text', asy
   } } } });
   await page.row(id).waitFor();
   await page.open(id);
+  // what is not chosen looks it, whatever the platform draws
+  const look = (which) => p.locator(which).first().evaluate((el) => { const s = getComputedStyle(el); return [s.appearance, s.backgroundColor, getComputedStyle(el, '::before').visibility]; });
+  const open = await look('[data-decision] input[type=radio]');
+  assert.deepEqual([open[0], open[2], (await look('[data-decision] select'))[0]], ['none', 'hidden', 'none']);
+  await p.locator('[data-decision] input[type=radio]').first().check();
+  const chosen = await look('[data-decision] input[type=radio]');
+  assert.equal(chosen[2], 'visible');
+  assert.notEqual(chosen[1], open[1]);
+  await p.emulateMedia({ forcedColors: 'active' });
+  assert.notEqual((await look('[data-decision] input[type=radio]'))[0], 'none', 'forced colours are the platform’s');
+  await p.emulateMedia({ forcedColors: 'none' });
   await field(p, 'region').selectOption({ label: 'region-4' });
   await field(p, 'ratio').fill('0');
   await field(p, 'when').fill('31.1.2026');
