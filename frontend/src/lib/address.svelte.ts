@@ -39,12 +39,17 @@ export function openFromAddress(): void {
   }
 }
 
+/** Where the person is. */
+export function presentAddress(): string {
+  const page = { agents: ui.agent, guardian: ui.session, pi: ui.pi, rules: ui.rule, conversations: ui.talk } as Partial<Record<View, string | null>>;
+  return address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : (page[ui.view] ?? null) });
+}
+
 /** Call while a component is being set up. */
 export function keepAddress(): void {
   let first = true;
   $effect(() => {
-    const page = { agents: ui.agent, guardian: ui.session, pi: ui.pi, rules: ui.rule, conversations: ui.talk } as Partial<Record<View, string | null>>;
-    const hash = address({ view: ui.view, id: isBox(ui.view) ? inbox.selectedId : (page[ui.view] ?? null) });
+    const hash = presentAddress();
     if (first) { first = false; return; }
     if (location.hash !== hash && !location.hash.startsWith('#ticket=')) history.replaceState(null, '', hash);
   });

@@ -13,11 +13,21 @@ export type Link = 'live' | 'connecting' | 'offline';
 const COALESCE_MS = 60;
 const BACKOFF_MS = [500, 1000, 2000, 4000, 8000, 15_000];
 
+function unescaped(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 class Desk {
   phase = $state<Phase>('starting');
   link = $state<Link>('connecting');
   state = $state.raw<DeskState | null>(null);
   retryAt = $state(0);
+  /** The link that was followed signed nobody in. */
+  spent = $state(false);
   /** Grow when agents, settings, rules, guarded sessions or sessions of pi changed: those views load again. */
   agentsRev = $state(0);
   settingsRev = $state(0);
@@ -49,12 +59,17 @@ class Desk {
     tellWindow();
     inbox.onProblem = (e) => { if (e instanceof Refused && e.status === 401) this.noticed(e); };
     listenOpen((id) => void this.openItem(id));
+    if (!await this.takeTicket()) await this.connect();
+  }
+
+  /** Signs in by the ticket in the address, which leaves it at once; false where there is none. */
+  async takeTicket(): Promise<boolean> {
     const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1];
-    if (ticket) {
-      history.replaceState(null, '', location.pathname);
-      await api.session({ ticket: decodeURIComponent(ticket) }).catch(() => undefined);
-    }
+    if (!ticket) return false;
+    history.replaceState(null, '', location.pathname);
+    this.spent = !await api.session({ ticket: unescaped(ticket) }).then(() => true, () => false);
     await this.connect();
+    return true;
   }
 
   /** Goes to one item, wherever it is. */

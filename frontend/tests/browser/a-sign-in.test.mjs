@@ -15,6 +15,22 @@ test('a ticket signs in once and leaves the address', { page: false, refusals: [
   await p.waitForSelector('input[aria-label="Operator token"]');
 });
 
+test('a ticket that is opened in a tab which asks to sign in signs it in', { page: false, refusals: [401] }, async ({ hub, page, p }) => {
+  await p.goto(hub.url);
+  await p.waitForSelector('input[aria-label="Operator token"]');
+  await p.evaluate(() => { location.hash = '#ticket=wrong'; });
+  await page.says('main', /signs in once/);
+  const ticket = await hub.ticket();
+  await p.evaluate((t) => { location.hash = `#ticket=${t}`; }, ticket);
+  await page.live();
+  assert.ok(!(await p.evaluate(() => location.href)).includes(ticket), 'the ticket stays in the address');
+  // in one that is signed in the place stays
+  await page.keys('g', 's');
+  const again = await hub.ticket();
+  await p.evaluate((t) => { location.hash = `#ticket=${t}`; }, again);
+  await p.waitForFunction(() => location.hash === '#/settings');
+});
+
 test('the token signs in, a wrong one says so', { page: false, refusals: [401] }, async ({ hub, page, p }) => {
   await p.goto(hub.url);
   const field = p.locator('input[aria-label="Operator token"]');
