@@ -267,6 +267,7 @@ test('an expired ask without a default says so', async ({ agent, page }) => {
   await page.row(id).waitFor();
   await page.open(id);
   await page.says('[data-decision]', /Expired/);
+  await page.says('[data-decision]', /the agent gets no answer.*has not asked yet what became of it/s); // and so there is none to be collected
 });
 
 test('who waits now is shown, and that it left', async ({ hub, agent, page }) => {
