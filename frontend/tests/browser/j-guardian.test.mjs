@@ -12,6 +12,10 @@ test('allowing for longer shows what the rule matches, saves it and answers in o
   await page.open(c.id);
   await page.keys('a');
   await page.says('dialog', /Allow once/);
+  await page.says('dialog h2', /Allow this call/);
+  await page.says('dialog section', /command\s*npm test/); // what the rules have in common is said once
+  assert.match(await p.locator('dialog [role=menuitem]').nth(1).innerText(), /^2?\s*Allow for this session…\s+Session \S+$/);
+  assert.match(await p.locator('dialog [role=menuitem]').nth(1).getAttribute('title'), /^Calls of “Bash” whose “command” is .*in this session only/);
   await page.keys('Enter'); // nothing has the focus, so nothing is decided
   assert.deepEqual([await rules(hub), (await hub.call('GET', `/api/items/${c.id}`)).state], [[], 'open']);
   await page.keys('3');
@@ -70,7 +74,7 @@ test('rules are written, tried, ordered by key, changed and revoked', { ...guard
   await hub.call('POST', `/api/items/${c.id}/resolve`, { resolution: 'answered', value: 'allow' });
   await c.answer;
   await page.keys('g', 'r');
-  await page.says('main', /There are no rules, so every call is asked/);
+  await page.says('main', /There are no rules, so you are asked about every call/);
   await page.keys('r');
   await p.click('dialog label:has-text("Deny")');
   await p.fill('dialog input[placeholder="any tool"]', 'Bash');
