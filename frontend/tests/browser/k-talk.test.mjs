@@ -49,7 +49,12 @@ test('a conversation is read, answered and ended, and a private word stays priva
   assert.ok(!JSON.stringify(turns).includes('Only you'));
   await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Understood' } });
   await page.says('main', /Understood/);
-  await p.click('main button:has-text("End it")');
+  await p.click('main button:has-text("End it…")');
+  await page.says('dialog', /Nobody in it can say anything more/);
+  await p.click('dialog >> text=Cancel');
+  await page.says('main', /Understood/);
+  await p.click('main button:has-text("End it…")');
+  await p.click('dialog >> text=End it now');
   await page.says('main', /This conversation has ended/);
   await page.keys('Escape');
   await page.says('h1', /Conversations/);
