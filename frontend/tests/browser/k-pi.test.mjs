@@ -43,6 +43,19 @@ test('a session is started, told, stopped and ended from the page', { refusals: 
   await until('no composer', async () => (await p.locator('textarea').count()) === 0);
 });
 
+test('in a low window the field and Send stay in sight below what is suggested', { ...withPi, viewport: { width: 640, height: 420 } }, async ({ page, p, given }) => {
+  await page.at(`#/pi/${given.id}`);
+  await page.says('header', /idle/);
+  await p.fill('textarea', '/');
+  await page.says('#pi-fits', /\/fix-tests/);
+  for (const part of ['textarea', 'button[type=submit]']) {
+    const box = await p.locator(part).boundingBox();
+    assert.ok(box.y >= 0 && box.y + box.height <= 420, `${part}: ${JSON.stringify(box)}`);
+  }
+  await p.locator('textarea').press('ArrowUp'); // the last of them
+  assert.ok(await p.locator('#pi-fits [aria-selected=true]').evaluate((el) => el.getBoundingClientRect().bottom <= el.parentElement.getBoundingClientRect().bottom + 1));
+});
+
 test('a question leads from the transcript to the inbox and back, with its call', withPi, async ({ hub, page, p, given }) => {
   await tell(hub, given.id, 'ASK {"method":"confirm","title":"Really delete it?","message":"rm -rf build"}');
   await page.at(`#/pi/${given.id}`);

@@ -61,6 +61,20 @@ test('a conversation is read, answered and ended, and a private word stays priva
   await page.says('main', /nothing new/);
 });
 
+test('in a low window the field and Send of a conversation stay in sight', { viewport: { width: 640, height: 420 } }, async ({ hub, page, p }) => {
+  await agent(p, 'planner');
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'A long one', with: ['planner'] });
+  for (let i = 0; i < 9; i++) await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: `Turn ${i}` });
+  await page.at(`#/conversations/${talk.id}`);
+  await page.says('main .turns', /Turn 8/);
+  await p.locator('main .answer').last().click();
+  await page.says('main form', /In answer to/);
+  for (const part of ['main textarea', 'main form button:has-text("Send")']) {
+    const box = await p.locator(part).boundingBox();
+    assert.ok(box.y >= 0 && box.y + box.height <= 420, `${part}: ${JSON.stringify(box)}`);
+  }
+});
+
 test('a conversation opens at its newest turn, is written in by key, and keeps what was begun', async ({ hub, page, p }) => {
   await agent(p, 'planner');
   const talk = await hub.call('POST', '/api/conversations', { subject: 'A long one', with: ['planner'] });
