@@ -4,7 +4,7 @@ import { whyNot, type Scene } from '../src/lib/whynot';
 
 const request = { mode: 'select', allow_edit: true, allow_respond: true, allow_ignore: true };
 const item = (more: object = {}) => ({ kind: 'question', state: 'open', box: 'needs', answerable: { ok: true }, request, ...more }) as unknown as Detail;
-const scene = (detail: Detail | null, more: Partial<Scene> = {}): Scene => ({ box: true, rows: 3, unread: false, selected: detail !== null, shown: true, row: detail, detail, held: false, byKey: true, rules: false, talks: false, rule: false, pi: null, ...more });
+const scene = (detail: Detail | null, more: Partial<Scene> = {}): Scene => ({ box: true, rows: 3, unread: false, selected: detail !== null, shown: true, row: detail, detail, held: false, byKey: true, rules: false, talks: false, pis: false, rule: false, pi: null, ...more });
 
 describe('a key that cannot act says why', () => {
   it('where nothing is selected', () => {
@@ -43,6 +43,8 @@ describe('a key that cannot act says why', () => {
     expect(whyNot('new-rule', scene(null))).toMatch(/g r/);
     expect(whyNot('new-rule', scene(null, { byKey: false }))).toBeNull();
     expect(whyNot('new-rule', scene(null, { box: false, rules: true }))).toBeNull();
+    expect(whyNot('new-pi', scene(null))).toMatch(/g p/);
+    expect(whyNot('new-pi', scene(null, { box: false, pis: true }))).toBeNull();
     expect(whyNot('rule-up', scene(null, { box: false, rules: true }))).toBe('Select a rule first: j.');
     expect(whyNot('rule-up', scene(null))).toBe('');
     expect(whyNot('rule-down', scene(null, { box: false, rules: true, rule: true }))).toBeNull();

@@ -312,7 +312,7 @@ export function cannot(id: CommandId, byKey = false): string | null {
   const detail = selected && reader.detail?.id === inbox.selectedId ? reader.detail : null;
   const scene: Scene = {
     box, selected, detail, rows: inbox.rows.length, unread: inbox.rows.some((r) => r.unread), row: selected ? (detail ?? inbox.selected) : null,
-    byKey, rules: ui.view === 'rules' || ui.view === 'guardian', talks: ui.view === 'conversations' && ui.talk === null, rule: focusedRule() !== undefined,
+    byKey, rules: ui.view === 'rules' || ui.view === 'guardian', talks: ui.view === 'conversations' && ui.talk === null, pis: ui.view === 'pi' && ui.pi === null, rule: focusedRule() !== undefined,
     pi: ui.view === 'pi' && ui.pi !== null ? piOpen.can : null,
     shown: document.querySelector('[data-item-pane]')?.checkVisibility() === true, held: decisions.held.length > 0 || reader.detail?.held_decision !== undefined,
   };
@@ -367,6 +367,10 @@ export function run(id: CommandId, key = ''): void {
     case 'new-rule':
       if (ui.view !== 'rules') go('rules');
       return rules.open({ kind: 'new' });
+    case 'new-pi':
+      if (ui.view !== 'pi' || ui.pi !== null) go('pi');
+      ui.overlay = 'pi-new';
+      return;
     case 'pi-write': return ui.view === 'conversations' ? talkField()?.focus() : piOpen.focus('[data-pi-write]');
     case 'pi-model': return piOpen.focus('[data-pi-model]');
     case 'pi-thinking': return piOpen.focus('[data-pi-thinking]');

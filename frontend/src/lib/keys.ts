@@ -6,7 +6,7 @@ export type CommandId =
   | 'star' | 'snooze' | 'archive' | 'unread'
   | 'search' | 'go-needs' | 'go-waiting' | 'go-notices' | 'go-done' | 'go-archive' | 'go-agents' | 'go-sent' | 'go-fleet' | 'go-guardian' | 'go-pi' | 'go-rules' | 'go-conversations' | 'go-settings'
   | 'message' | 'new-talk' | 'new-rule' | 'rule-up' | 'rule-down'
-  | 'pi-write' | 'pi-model' | 'pi-thinking' | 'pi-fork' | 'pi-stop'
+  | 'new-pi' | 'pi-write' | 'pi-model' | 'pi-thinking' | 'pi-fork' | 'pi-stop'
   | 'help' | 'palette' | 'quit' | 'mark-all-read' | 'theme' | 'density';
 
 export type Group = 'Move' | 'Decide' | 'Item' | 'Rules' | 'Pi' | 'Go to' | 'Window';
@@ -55,6 +55,7 @@ export const commands: readonly Command[] = [
   { id: 'rule-up', group: 'Rules', label: 'Move this rule up', keys: ['Mod+ArrowUp'], noPalette: true },
   { id: 'rule-down', group: 'Rules', label: 'Move this rule down', keys: ['Mod+ArrowDown'], noPalette: true },
 
+  { id: 'new-pi', group: 'Pi', label: 'New session, on the page of pi', keys: ['p'] },
   { id: 'pi-write', group: 'Pi', label: 'Write to this session, or in a conversation', keys: ['i'] },
   { id: 'pi-model', group: 'Pi', label: 'Choose its model', keys: ['m'] },
   { id: 'pi-thinking', group: 'Pi', label: 'Choose how much it thinks', keys: ['t'] },

@@ -2,7 +2,7 @@
 import type { Box } from './types';
 
 export type View = Box | 'agents' | 'sent' | 'guardian' | 'pi' | 'rules' | 'conversations' | 'settings';
-export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | 'grant' | 'rule' | 'revoke' | 'pi-fork' | 'pi-end' | null;
+export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | 'grant' | 'rule' | 'revoke' | 'pi-new' | 'pi-fork' | 'pi-end' | null;
 export interface Toast { id: number; text: string; tone: 'plain' | 'wait' | 'bad'; action?: { label: string; run: () => void } }
 
 const boxes: readonly string[] = ['needs', 'waiting', 'notices', 'done', 'archive', 'fleet'] satisfies Box[];

@@ -23,6 +23,8 @@ export interface Scene {
   rules: boolean;
   /** The view is one where conversations begin. */
   talks: boolean;
+  /** The view is the list of sessions of pi. */
+  pis: boolean;
   /** A rule has the focus. */
   rule: boolean;
   /** What the session of pi that is open can be told now; null: none is open. */
@@ -48,6 +50,7 @@ export function whyNot(id: CommandId, s: Scene): string | null {
     case 'mark-all-read': return s.box && s.unread ? null : '';
     case 'new-rule': return s.byKey && !s.rules ? 'Rules are made under Guardian and Rules: g r.' : null;
     case 'new-talk': return s.byKey && !s.talks ? 'Conversations begin under Conversations: g v.' : null;
+    case 'new-pi': return s.byKey && !s.pis ? 'Sessions of pi are started under Pi: g p.' : null;
     case 'rule-up': case 'rule-down': return s.rule ? null : s.rules ? 'Select a rule first: j.' : '';
     case 'pi-write': case 'pi-model': case 'pi-thinking': case 'pi-fork': case 'pi-stop': return whyNotPi(id, s.pi);
     case 'star': case 'unread': return s.selected ? null : nothing(s);
