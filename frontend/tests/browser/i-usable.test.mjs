@@ -525,3 +525,15 @@ test('an inbox that nothing ever came to offers a question to try', async ({ pag
   await page.keys('j', 'Enter');
   await page.says('[data-item-pane]', /Practice/);
 });
+
+test('in a low window the entry of the open view is in sight, and a chip in a cut title is whole', { viewport: { width: 640, height: 420 } }, async ({ agent, page, p }) => {
+  const id = await agent.ask(`Pay the invoice ${'\u200b'.repeat(20)} now`);
+  await page.row(id).waitFor();
+  assert.equal(await p.locator('.row .title .mark').first().evaluate((el) => getComputedStyle(el).display), 'inline-block'); // the ellipsis takes such a box whole
+  await page.keys('g', 's');
+  await page.says('h1', /Settings/);
+  await until('the entry', () => p.evaluate(() => {
+    const [here, foot] = [document.querySelector('nav [aria-current]'), document.querySelector('nav .foot')].map((el) => el.getBoundingClientRect());
+    return here.top >= 0 && here.bottom <= foot.top;
+  }));
+});
