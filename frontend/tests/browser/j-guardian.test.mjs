@@ -13,7 +13,7 @@ test('allowing for longer shows what the rule matches, saves it and answers in o
   await page.keys('a');
   await page.says('dialog', /Allow once/);
   await page.says('dialog h2', /Allow this call/);
-  await page.says('dialog section', /command\s*npm test/); // what the rules have in common is said once
+  await page.says('dialog section', /command\s*npm test\s·\s/); // what the rules have in common is said once
   assert.match(await p.locator('dialog [role=menuitem]').nth(1).innerText(), /^2?\s*Allow for this session…\s+Session \S+$/);
   assert.match(await p.locator('dialog [role=menuitem]').nth(1).getAttribute('title'), /^Calls of “Bash” whose “command” is .*in this session only/);
   await page.keys('Enter'); // nothing has the focus, so nothing is decided
