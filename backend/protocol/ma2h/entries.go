@@ -21,9 +21,6 @@ import (
 
 // drain answers GET /v1/inbox (MA2H §8.7): what the caller's own mailbox has, each entry signed afresh.
 func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	if r.Method == http.MethodHead {
-		return protocol.WriteRaw(w, http.StatusOK, nil) // a HEAD claims nothing: what does not travel is not delivered
-	}
 	ctx, q := r.Context(), r.URL.Query()
 	wait, _, err := pullQuery(q)
 	if err != nil {
@@ -39,6 +36,9 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 	session, err := presented(q)
 	if err != nil {
 		return err
+	}
+	if r.Method == http.MethodHead {
+		return protocol.WriteRaw(w, http.StatusOK, nil) // a HEAD claims nothing: what does not travel is not delivered
 	}
 	b.Fleet.Seen(c.Agent.ID)
 	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
@@ -143,12 +143,13 @@ const writeTime = 10 * time.Second
 
 // stream answers GET /v1/inbox/stream (MA2H §8.7.2) with server-sent events, for one hold.
 func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
-	if r.Method == http.MethodHead {
-		return protocol.WriteRaw(w, http.StatusOK, nil) // a HEAD claims nothing: what does not travel is not delivered
-	}
 	ctx, session := r.Context(), r.URL.Query().Get("session")
 	if session == "" {
 		return invalidShape("/session", "a stream needs ?session=")
+	}
+	if r.Method == http.MethodHead { // it claims nothing, as above
+		w.Header().Set("Content-Type", "text/event-stream")
+		return nil
 	}
 	b.Fleet.Seen(c.Agent.ID)
 	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
