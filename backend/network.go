@@ -19,13 +19,12 @@ import (
 	"deskbell/schemas"
 
 	"github.com/coder/websocket"
-	"github.com/oklog/ulid/v2"
 )
 
 // newMAP opens the network of MAP agents and what answers for it.
 func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(string) bool) (*mapv1.Binding, error) {
 	net, err := mapnet.Open(ctx, mapnet.Config{
-		Store: h.store.Network(), Now: h.now, NewID: func() string { return ulid.Make().String() }, Enrol: h.enrolMAP,
+		Store: h.store.Network(), Now: h.now, NewID: newInOrder().next, Enrol: h.enrolMAP,
 		Room: func(ctx context.Context, agent string) (int, error) {
 			open, err := h.store.OpenByAgent(ctx)
 			return h.settings.Get().Int(settings.InboxDepth) - open[mapv1.PeerID(agent)], err
