@@ -99,8 +99,10 @@ class Reader {
     }
     this.ended = detail.id;
     const active = document.activeElement as HTMLElement | null;
-    const had = active !== null && active.closest('[data-decision]') !== null;
-    this.typing = had && takesText(active);
+    // Where the block greyed a moment before it ended, the focus fell out of the field that was written in.
+    const fell = active === document.body && drafts.of(detail.id).editor !== null;
+    const had = fell || (active !== null && active.closest('[data-decision]') !== null);
+    this.typing = fell || (had && takesText(active));
     ui.say(`${plain(detail.title)}: ${endedWords(detail, this.operator)}`);
     // The field that had the focus is gone. What is still being typed must be no command: it goes where it says what was written.
     if (had) setTimeout(() => (document.querySelector<HTMLElement>('[data-kept]') ?? document.querySelector<HTMLElement>('[data-reading]'))?.focus({ preventScroll: true }));
