@@ -177,6 +177,8 @@ func (m *model) checkPush(x *mMessage) {
 		want = inbox.OwedDone
 	case x.track == "expired":
 		want = inbox.OwedGaveUp
+	case x.track == "acknowledged":
+		want = inbox.OwedMoot // its submitter has it: it is sent no more
 	}
 	if err != nil || o.State != want || o.Agent != x.agent {
 		m.t.Fatalf("%s: the push is %s of %s, %v; want %s", x.id, o.State, o.Agent, err, want)

@@ -135,7 +135,7 @@ func (m *model) pushDirective() {
 func (m *model) pushAnswer() {
 	var all []*mMessage
 	for _, x := range m.messages {
-		if x.push && x.terminal() && !x.pushed && !x.gone && x.track != "expired" {
+		if x.push && x.terminal() && !x.pushed && !x.gone && x.track != "expired" && x.track != "acknowledged" {
 			all = append(all, x)
 		}
 	}
