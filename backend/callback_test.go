@@ -185,9 +185,13 @@ func TestEveryEndBetweenAgentsIsPushed(t *testing.T) {
 	b.call("DELETE", "/v1/sessions/"+dead, nil).want(200)
 	want[send("ask", "agent:b#"+lapsing)] = "cancelled by system:undeliverable"
 	want[send("ask", "agent:b", msg{"expires_at": stamp(c.now().Add(time.Minute))})] = "expired by system:expired"
+	const later = 2 // by the lease and by the deadline
+	for range len(want) - later {
+		r.next() // a signature is checked by the clock it was made at
+	}
 	c.move(121 * time.Second)
 	a.drain("") // whoever looks first applies what is due
-	for range want {
+	for range later {
 		r.next()
 	}
 	got := map[string]string{}
