@@ -1,11 +1,7 @@
 package backend
 
 import (
-	"database/sql"
-	"path/filepath"
 	"testing"
-
-	"deskbell/store"
 )
 
 // Two who give an agent work under one correlation each get what is said of their own, whichever comes first, and neither
@@ -83,16 +79,7 @@ func TestACPUnreadableHoldsUpNothing(t *testing.T) {
 	}
 	bad, good := ask("bad"), ask("good")
 	h.stop()
-	db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(`UPDATE items SET outcome = '{' WHERE id = ?`, bad); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	h.tamper(`UPDATE items SET outcome = '{' WHERE id = ?`, bad)
 	h.start()
 	op.answer(good, msg{"resolution": "answered", "value": msg{"answer": "yes"}}).want(200)
 	if got := bot.one("task.result"); got.get("correlationId") != "good" {

@@ -2,9 +2,6 @@ package backend
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +10,6 @@ import (
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
-	"deskbell/store"
 )
 
 // stored is a step as the store has it.
@@ -168,14 +164,7 @@ func TestACSNoStartWithDeadCards(t *testing.T) {
 	h := withCalls(t)
 	it := h.ask(listing("ls")) // nothing waits for it, so that a stop leaves it open
 	h.stop()
-	db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Exec(`UPDATE items SET outcome = 'broken' WHERE id = ?`, it.ID)
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	h.tamper(`UPDATE items SET outcome = 'broken' WHERE id = ?`, it.ID)
 	hub, err := open(t.Context(), config.Config{Addr: "127.0.0.1:0", Data: h.dir}, h.log, h.now, loadSchemas)
 	if err == nil {
 		hub.Close()

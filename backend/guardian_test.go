@@ -2,9 +2,7 @@ package backend
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
-	"deskbell/store"
 )
 
 // guard opens a session and gives it some steps, the first of which a rule answered.
@@ -261,14 +258,7 @@ func TestABrokenChainIsToldToTheDoctor(t *testing.T) {
 		t.Fatalf("%s chains are broken", got)
 	}
 	h.stop()
-	db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Exec(`UPDATE steps SET method = 'steps/turnEnd' WHERE seq = 2`)
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	h.tamper(`UPDATE steps SET method = 'steps/turnEnd' WHERE seq = 2`)
 	h.start()
 	eventually(t, "the change is found", func() bool { return broken() == "1" })
 	if n := h.operator().call("GET", "/api/state", nil).want(200).get("counts", "broken"); n != "1" {
@@ -290,11 +280,7 @@ func TestAChangedLineOfAStepIsNotShown(t *testing.T) {
 	h.rule(gate.Match{Tool: "Bash"}, gate.Deny)
 	a.step("steps/toolCallRequest", bash("rm x")).deniedFor(t, "rule_denied")
 	h.stop()
-	db := must(sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile)))
-	_, err := db.Exec(`UPDATE steps SET summary = 'Bash: ls', turn = 'other'`)
-	if err = errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	h.tamper(`UPDATE steps SET summary = 'Bash: ls', turn = 'other'`)
 	h.start()
 	var view struct {
 		Steps []struct {
@@ -326,12 +312,8 @@ func TestAChangedDecisionIsFound(t *testing.T) {
 	undo := ""
 	chain := func(change ...string) (ok, why string) {
 		h.stop()
-		db := must(sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile)))
 		for _, c := range change {
-			must(db.Exec(c))
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
+			h.tamper(c)
 		}
 		h.start() // nothing is remembered of an earlier check
 		c := h.operator().call("GET", "/api/guardian/acs/"+a.session, nil).want(200)

@@ -3,7 +3,9 @@ package backend
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,6 +25,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/signing"
 	"deskbell/schemas"
+	"deskbell/store"
 )
 
 // house is a real hub in this process, on a folder of its own and a port of the kernel's choosing.
@@ -108,6 +111,27 @@ func (h *house) start() {
 			h.t.Errorf("close: %v", err)
 		}
 	})
+}
+
+// openDatabase opens the database of the hub on dir beside it, until the test ends. It waits for the hub's own commits.
+func openDatabase(t testing.TB, dir string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, store.DatabaseFile)+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// tamper changes the database behind the hub's back.
+func (h *house) tamper(query string, args ...any) {
+	h.t.Helper()
+	db := openDatabase(h.t, h.dir)
+	_, err := db.Exec(query, args...)
+	if err = errors.Join(err, db.Close()); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 // restart ends the hub and opens another on the same folder.

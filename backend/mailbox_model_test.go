@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
-	"deskbell/store"
 )
 
 // The model is what MA2H says of sessions, entries and the three tracks, written down a second time and without a
@@ -383,13 +381,9 @@ func TestModel(t *testing.T) {
 	}
 	w := &world{dir: t.TempDir(), clock: &clock{at: noon}, keys: map[string]string{}}
 	w.open(t)
-	db, err := sql.Open("sqlite", filepath.Join(w.dir, store.DatabaseFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.db = db
+	w.db = openDatabase(t, w.dir)
 	defer func() {
-		if err := errors.Join(db.Close(), w.hub.Close()); err != nil {
+		if err := errors.Join(w.db.Close(), w.hub.Close()); err != nil {
 			t.Error(err)
 		}
 	}()

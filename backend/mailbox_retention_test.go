@@ -1,12 +1,8 @@
 package backend
 
 import (
-	"database/sql"
-	"path/filepath"
 	"testing"
 	"time"
-
-	"deskbell/store"
 )
 
 // What has ended is kept for its retention and no longer: notices between agents, directives and receipts too.
@@ -56,11 +52,7 @@ func TestEndedMailIsPurged(t *testing.T) {
 // rows counts in the database itself.
 func (h *house) rows(query string) (n int) {
 	h.t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer db.Close()
+	db := openDatabase(h.t, h.dir)
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		h.t.Fatal(err)
 	}

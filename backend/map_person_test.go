@@ -1,16 +1,13 @@
 package backend
 
 import (
-	"database/sql"
 	"encoding/json"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"deskbell/backend/inbox"
-	"deskbell/store"
 )
 
 // mapItem waits for the newest item of a MAP agent that the person sees, by its title.
@@ -238,22 +235,11 @@ func TestMAPQuestionThatCannotBeRead(t *testing.T) {
 	a := h.mapAgent("a")
 	a.do("map/send", msg{"to": "human", "payload": msg{"text": "Still there?"}, "meta": msg{"expectsResponse": true, "correlationId": "k"}})
 	it := h.mapItem("Still there?")
-	write := func(query string) {
-		t.Helper()
-		db, err := sql.Open("sqlite", filepath.Join(h.dir, store.DatabaseFile))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		if _, err := db.Exec(query, it.ID); err != nil {
-			t.Fatal(err)
-		}
-	}
 	h.stop()
-	write(`UPDATE items SET outcome = 'broken' WHERE id = ?`)
+	h.tamper(`UPDATE items SET outcome = 'broken' WHERE id = ?`, it.ID)
 	h.start()
 	said.wait(t, "an answer could not be read")
-	write(`UPDATE items SET outcome = NULL WHERE id = ?`)
+	h.tamper(`UPDATE items SET outcome = NULL WHERE id = ?`, it.ID)
 	a = h.mapAgent("a")
 	h.operator().answer(it.ID, msg{"resolution": "answered", "value": msg{"text": "yes"}}).want(200)
 	if n := a.note("map/message", nil); n.said("message", "payload", "text") != "yes" || n.said("message", "meta", "correlationId") != "k" {
