@@ -66,6 +66,24 @@ var noon = time.Date(2035, 9, 13, 12, 0, 0, 0, time.UTC)
 // loadSchemas are compiled once for all tests: most of the time a hub takes to start.
 var loadSchemas = sync.OnceValues(schemas.Load)
 
+// blank is the database of a hub that has just been opened for the first time: making the tables is most of what a test's
+// own hub would take to open.
+var blank = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "blank")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	s, err := store.Open(context.Background(), dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, store.DatabaseFile))
+})
+
 // openHouse opens a house; options change it before it opens.
 func openHouse(t testing.TB, options ...func(*house)) *house {
 	t.Helper()
@@ -73,9 +91,23 @@ func openHouse(t testing.TB, options ...func(*house)) *house {
 	for _, o := range options {
 		o(h)
 	}
+	if path := filepath.Join(h.dir, store.DatabaseFile); !exists(path) {
+		empty, err := blank()
+		if err == nil {
+			err = os.WriteFile(path, empty, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	h.start()
 	t.Cleanup(func() { h.stop() })
 	return h
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func withClock(c *clock) func(*house)     { return func(h *house) { h.now = c.now } }
