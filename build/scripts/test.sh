@@ -24,12 +24,6 @@ ended() {
 }
 trap ended EXIT
 
-# The protocol's published vectors run where they lie beside the clone.
-if [ -z "${MA2H_VECTORS:-}" ] && [ -d ../shared/vectors/ma2h ]; then
-	MA2H_VECTORS=$(cd ../shared/vectors/ma2h && pwd)
-	export MA2H_VECTORS
-fi
-
 prepare() {
 	need_tools
 	# shellcheck disable=SC2086
