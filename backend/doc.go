@@ -23,27 +23,5 @@
 //   - it comes again until mailbox.Ack ends it, its session ends (it bounces), or its own time does (it expires): the
 //     clock (mailbox.Run) applies all of that in the order it fell due, with the ends of sessions and items.
 //
-// The packages:
-//
-//   - inbox: items, their lifecycle, who may decide them, and the use cases; no I/O
-//   - fleet: agents, credentials, policy, pairing, sessions, presence
-//   - gate: the operator's rules about what agents may do, and how each call that asked leave was judged; no I/O
-//   - pirpc: the RPC of pi, read and written; piproc: one pi as a process; transcript: what sessions said and did, kept
-//   - guardian: guarded sessions, the chain of their steps, and the check of a chain; no I/O
-//   - crew: the agents that principals run, what they hand each other, and the queue it waits in; no I/O
-//   - supervise: commands that end whole, however the hub ends
-//   - mapnet: the network of MAP agents, with the person as one of the participants; no I/O
-//   - workspace: folders that the operator granted, as agents of the network read them
-//   - mailbox: what agents collect, and the clock that ends whatever falls due, in order
-//   - client: an agent's side of the protocol
-//   - protocol: the contract of a binding and the one table of errors; protocol/ma2h, acs, acp, pi, mapv1: the dialects
-//   - server: listening, the ladder of checks, one way to write answers and errors
-//   - desk: what the inbox page calls, and the operator's part of /v1
-//   - socket: WebSockets with bounds, whatever is spoken on them
-//   - delivery: the durable queue of pushes and the guarded client
-//   - signing, wire, render: canonical JSON and signatures, strict JSON, safe text; no I/O
-//   - secrets, settings, config: what must be known in clear, what can be set, what the hub is started with
-//   - notify: when to disturb the person
-//   - cli: the commands
-//   - store (beside this package): SQLite, one writer, many readers; schemas: the JSON Schemas, compiled once
+// What each package is for, and why things are as they are, is in docs/architecture.md.
 package backend
