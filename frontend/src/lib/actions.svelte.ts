@@ -226,8 +226,6 @@ export function edit(editor: Editor): void {
   if (editor === 'answer' && d?.call) return edit('arguments');
   if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
   const draft = drafts.of(d.id);
-  if (editor === 'decline' && draft.editor === 'decline' && draft.comment === '' && !draft.typed) return decline(d);
-  if (editor === 'decline' && draft.editor !== 'decline') draft.typed = false;
   draft.grab = true;
   cameTo = document.activeElement?.closest('[data-list]') ? 'list' : 'item';
   if (draft.editor === editor) setTimeout(() => document.querySelector<HTMLElement>('[data-decision] textarea')?.focus());

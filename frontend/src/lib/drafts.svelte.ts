@@ -10,8 +10,6 @@ export class Draft {
   grab = false;
   answer = $state('');
   comment = $state('');
-  /** Something was typed where the reason of a no goes, and be it gone again: from then on a letter there is a letter. */
-  typed = $state(false);
   /** The form, without its secret fields: those live in the form itself and die with it. */
   values = $state<Raw>({});
   private start: Raw = {};

@@ -3,22 +3,16 @@ import { openItem, run } from './actions.svelte';
 import { focusItem } from './navigate';
 import { inWindow } from './api';
 import { desk } from './desk.svelte';
-import { chord, command, KeyReader, takesText, type CommandId } from './keys';
+import { KeyReader, takesText } from './keys';
 import { ui } from './ui.svelte';
 
 const reader = new KeyReader();
 const modifiers = new Set(['Control', 'Meta', 'Alt', 'Shift', 'AltGraph']);
 
-/** A field may leave a command its key until something is typed into it. */
-const leavesKey = (target: HTMLElement | null, e: KeyboardEvent): boolean => {
-  const again = target?.dataset['again'];
-  return again !== undefined && command(again as CommandId).keys.includes(chord(e) ?? '');
-};
-
 function onDown(e: KeyboardEvent): void {
   if (e.defaultPrevented || desk.phase !== 'ready') return;
   const target = e.target instanceof HTMLElement ? e.target : null;
-  const match = reader.press(e, { typing: takesText(target) && !leavesKey(target, e), dialog: ui.overlay !== null || target?.closest('dialog[open]') !== null && target !== null }, e.timeStamp);
+  const match = reader.press(e, { typing: takesText(target), dialog: ui.overlay !== null || target?.closest('dialog[open]') !== null && target !== null }, e.timeStamp);
   if (match === null) return;
   if (match === 'pending') return e.preventDefault();
   const { id } = match.command;

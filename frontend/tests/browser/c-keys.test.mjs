@@ -147,11 +147,24 @@ test('declining takes two presses, and Escape takes the first back', async ({ ag
   await page.keys('Escape');
   await page.says('[data-decision]', /Ship to prod now/);
   assert.equal(await status(agent, a), 'open');
-  await page.keys('d', 'd');
+  await page.keys('d', 'Control+Enter'); // the field of the reason has the focus
   await until('the decline', () => status(agent, a), (s) => s === 'declined');
   await page.shown(b);
-  await page.keys('d', 'Control+Enter'); // the field of the reason has the focus
-  await until('the decline', () => status(agent, b), (s) => s === 'declined');
+});
+
+test('a reason is written letter by letter, whatever it begins with', async ({ agent, page, p }) => {
+  const [a, b] = [await agent.ask('A'), await agent.ask('B')];
+  await page.row(b).waitFor();
+  await page.open(a);
+  await page.keys('d');
+  await p.keyboard.type('dup of 1 above');
+  assert.equal(await p.inputValue('[data-decision] textarea'), 'dup of 1 above');
+  assert.equal(await page.selected(), a);
+  assert.deepEqual([await status(agent, a), await status(agent, b)], ['open', 'open']);
+  await page.keys('Control+Enter');
+  const gone = await until('the decline', () => agent.answer(a), (x) => x.status === 'declined');
+  assert.equal(gone.comment, 'dup of 1 above');
+  assert.equal(await status(agent, b), 'open');
 });
 
 test('w writes an answer, c a comment, Ctrl+Enter sends', async ({ agent, page, p }) => {

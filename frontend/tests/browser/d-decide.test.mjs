@@ -207,7 +207,7 @@ test('only what is permitted is offered', async ({ agent, page }) => {
   await page.says('[data-decision]', /takes no answer/);
   await page.keys('1', '2');
   assert.equal(await status(agent, mute), 'open');
-  await page.keys('d', 'd');
+  await page.keys('d', 'Control+Enter');
   await until('the decline', () => status(agent, mute), (s) => s === 'declined');
 });
 

@@ -84,7 +84,7 @@ test('what is copied of a long text is all of it, or is said to be a part', guar
   await page.says('[data-reading] .frame header', /Copy the part that is shown/);
 });
 
-test('denying takes d twice, and what is written is what the agent reads', guarded, async ({ page, p, given: g }) => {
+test('denying takes two presses, and what is written is what the agent reads', guarded, async ({ page, p, given: g }) => {
   const c = await g.call('Bash', { command: 'git push' });
   await page.row(c.id).waitFor();
   await page.open(c.id);
@@ -93,7 +93,7 @@ test('denying takes d twice, and what is written is what the agent reads', guard
   await p.keyboard.type('not done n e '); // letters, not commands
   assert.equal(await shell(p).inputValue(), 'not done n e ');
   await shell(p).fill('');
-  await page.keys('d'); // typed into once, it is a field
+  await page.keys('d'); // an empty field is a field too
   assert.equal(await shell(p).inputValue(), 'd');
   assert.equal(await state(g.hub, c.id), 'open');
   await shell(p).fill('Ask for a review first.');
