@@ -67,7 +67,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		switch {
 		case ended.State == inbox.Expired:
 			return nil, faultf(expired, "nobody said in time whether it may start")
-		case !allows(ended):
+		case ended.Outcome.Verdict() != inbox.Allowed:
 			text := "the person did not let it start"
 			if ended.Outcome.Comment != "" {
 				text += ": " + ended.Outcome.Comment

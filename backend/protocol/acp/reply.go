@@ -16,7 +16,7 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	case it.Content.Call != nil:
 		return inbox.Reply{Body: gateReply(it, params)}, nil
 	case method == "agent.spawn":
-		return inbox.Reply{Body: wire.Compose([]wire.Member{truth("started", allows(it))})}, nil
+		return inbox.Reply{Body: wire.Compose([]wire.Member{truth("started", it.Outcome.Verdict() == inbox.Allowed)})}, nil
 	case method == "tool.invoke":
 		return inbox.Reply{Body: toolReply(it, params)}, nil
 	case method == "task.submit":
@@ -24,12 +24,6 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	default:
 		return inbox.Reply{Body: queryReply(it, params)}, nil
 	}
-}
-
-// allows says whether the person, or a rule for them, said yes in so many words.
-func allows(it inbox.Item) bool {
-	value, _ := wire.String(it.Outcome.Value)
-	return it.State == inbox.Answered && value == inbox.Allow
 }
 
 // value is what the person answered, as the submitter gets it: of a free answer its text. nil: there is none.
@@ -76,7 +70,7 @@ func toolReply(it inbox.Item, params []byte) []byte {
 
 // gateReply is the use of a tool itself, where it was let through, and otherwise the result that says why not.
 func gateReply(it inbox.Item, params []byte) []byte {
-	if allows(it) {
+	if it.Outcome.Verdict() == inbox.Allowed {
 		return invoke(params, it.Content.RunID, it.Content.Call.Session)
 	}
 	return note("tool.result", str("agentId", member(params, "agentId")), str("tool", member(params, "tool")), str("error", because(it, "by the person")), correlationOf(it))

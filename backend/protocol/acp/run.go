@@ -135,7 +135,7 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 		if err != nil || !w.Open || w.Item != it.ID {
 			return err
 		}
-		if !w.Gated || !allows(it) {
+		if !w.Gated || it.Outcome.Verdict() != inbox.Allowed {
 			if err := t.CloseWork(w.N); err != nil {
 				return err
 			}
