@@ -7,6 +7,7 @@ import (
 
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 	"deskbell/backend/signing"
 )
 
@@ -122,7 +123,7 @@ func TestAStepThatWaitsLetsItsRequestGo(t *testing.T) {
 
 // A line about a call says what it does: what is looked for, and which files a patch changes.
 func TestDescribe(t *testing.T) {
-	const patch = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
+	const change = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"Bash", `{"command":"ls","description":"d"}`, "Bash: ls"},
 		{"Grep", `{"pattern":"login","path":"src"}`, "Grep: login in src"},
@@ -131,8 +132,8 @@ func TestDescribe(t *testing.T) {
 		{"LS", `{"path":"src"}`, "LS: src"},
 		{"Edit", `{"file_path":"a","pattern":"x"}`, "Edit: a"},
 		{"search", `{"query":"q","path":"p"}`, "search: q in p"},
-		{patchTool, patch, "apply_patch: change src/a.go, add b c.md, delete /etc/x"},
-		{patchTool, `{"command":"+x"}`, "apply_patch: +x"},
+		{patch.Tool, change, "apply_patch: change src/a.go, add b c.md, delete /etc/x"},
+		{patch.Tool, `{"command":"+x"}`, "apply_patch: +x"},
 		{"Bash", `{"command":"*** Begin Patch\n*** Update File: a"}`, "Bash: *** Begin Patch *** Update File: a"},
 		{"X", `{}`, "X"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 	"deskbell/backend/wire"
 )
 
@@ -274,7 +275,7 @@ func describe(tool string, arguments []byte) string {
 		switch {
 		case text == "":
 			continue
-		case name == "command" && tool == patchTool:
+		case name == "command" && tool == patch.Tool:
 			text = patched(text)
 		case name == "query" || name == "pattern":
 			if where := member(arguments, "path"); where != "" {
@@ -286,27 +287,24 @@ func describe(tool string, arguments []byte) string {
 	return tool
 }
 
-// patchTool is Codex's tool that changes files by a patch.
-const patchTool = "apply_patch"
-
-// patchHeads are how a patch begins a file, and what it does to it.
-var patchHeads = []struct{ head, does string }{{"*** Update File: ", "change "}, {"*** Add File: ", "add "}, {"*** Delete File: ", "delete "}}
+// patchDoes is what a patch does to a file, as a word before its name.
+var patchDoes = map[patch.Change]string{patch.Update: "change ", patch.Add: "add ", patch.Delete: "delete "}
 
 // patched says which files a patch changes; the patch itself, where it names none.
-func patched(patch string) string {
+func patched(text string) string {
 	var files []string
-	for line := range strings.Lines(patch) {
-		for _, h := range patchHeads {
-			if file, ok := strings.CutPrefix(line, h.head); ok {
-				files = append(files, h.does+strings.TrimSpace(file))
-			}
+	for _, f := range patch.Files(text) {
+		if f.Path == "" {
+			continue
 		}
-		if to, moves := strings.CutPrefix(line, "*** Move to: "); moves && len(files) > 0 {
-			files[len(files)-1] += " → " + strings.TrimSpace(to)
+		says := patchDoes[f.Change] + f.Path
+		if f.To != "" {
+			says += " → " + f.To
 		}
+		files = append(files, says)
 	}
 	if len(files) == 0 {
-		return patch
+		return text
 	}
 	return strings.Join(files, ", ")
 }
