@@ -41,8 +41,8 @@
 //   - desk: what the inbox page calls, and the operator's part of /v1
 //   - socket: WebSockets with bounds, whatever is spoken on them
 //   - delivery: the durable queue of pushes and the guarded client
-//   - signing, wire, render, patch, loopback: canonical JSON and signatures, strict JSON, safe text, patches of files, what
-//     is this machine; no I/O
+//   - signing, wire, render, brief, patch, loopback: canonical JSON and signatures, strict JSON, safe text, short text,
+//     patches of files, what is this machine; no I/O
 //   - secrets, settings, config: what must be known in clear, what can be set, what the hub is started with
 //   - notify: when to disturb the person
 //   - cli: the commands

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/inbox"
 )
 
@@ -303,14 +303,7 @@ func (q *Queue) send(ctx context.Context, o inbox.Owed, local bool, now time.Tim
 
 // cut shortens untrusted text to n bytes of valid UTF-8.
 func cut(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return brief.Cut(strings.ToValidUTF8(s, "\uFFFD"), n)
 }
 
 // plain is an error in words for the attempt log, without the URL that net/http puts before it.

@@ -12,7 +12,7 @@ import (
 // are added when it is put into the queue.
 func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	params, _ := wire.Get(it.Original, "params")
-	switch method := member(it.Original, "method"); {
+	switch method := wire.Text(it.Original, "method"); {
 	case it.Content.Call != nil:
 		return inbox.Reply{Body: gateReply(it, params)}, nil
 	case method == "agent.spawn":
@@ -51,7 +51,7 @@ func taskReply(it inbox.Item, params []byte) []byte {
 
 // addresseeOf is who was asked, as the answer names them: the person is the one and only.
 func addresseeOf(params []byte) string {
-	id := member(params, "agentId")
+	id := wire.Text(params, "agentId")
 	if strings.HasPrefix(id, "human:") {
 		return "human"
 	}
@@ -59,7 +59,7 @@ func addresseeOf(params []byte) string {
 }
 
 func toolReply(it inbox.Item, params []byte) []byte {
-	m := []wire.Member{str("agentId", "human"), {Name: "tool", Value: wire.Quote(member(params, "tool"))}}
+	m := []wire.Member{str("agentId", "human"), {Name: "tool", Value: wire.Quote(wire.Text(params, "tool"))}}
 	if v := value(it); v != nil {
 		m = append(m, wire.Member{Name: "output", Value: v})
 	} else {
@@ -73,7 +73,7 @@ func gateReply(it inbox.Item, params []byte) []byte {
 	if it.Outcome.Verdict() == inbox.Allowed {
 		return invoke(params, it.Content.RunID, it.Content.Call.Session)
 	}
-	return note("tool.result", str("agentId", member(params, "agentId")), str("tool", member(params, "tool")), str("error", because(it, "by the person")), correlationOf(it))
+	return note("tool.result", str("agentId", wire.Text(params, "agentId")), str("tool", wire.Text(params, "tool")), str("error", because(it, "by the person")), correlationOf(it))
 }
 
 // because says in words why there is no answer.
@@ -97,7 +97,7 @@ func queryReply(it inbox.Item, params []byte) []byte {
 	if it.Outcome.Comment != "" {
 		payload = append(payload, str("comment", it.Outcome.Comment))
 	}
-	return note("message.send", str("from", from), str("to", member(params, "from")), str("type", "insight"),
+	return note("message.send", str("from", from), str("to", wire.Text(params, "from")), str("type", "insight"),
 		wire.Member{Name: "payload", Value: wire.Compose(payload)}, correlationOf(it))
 }
 

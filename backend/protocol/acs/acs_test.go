@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/patch"
 	"deskbell/backend/signing"
+	"deskbell/backend/wire"
 )
 
 const (
@@ -40,7 +42,7 @@ func TestChainVectors(t *testing.T) {
 		if f := q.read(signed); f != nil {
 			t.Fatal(f)
 		}
-		if got := member(q.get("signature"), "value"); got != v.value {
+		if got := wire.Text(q.get("signature"), "value"); got != v.value {
 			t.Errorf("signature %s", got)
 		}
 		hash, err := guardian.RequestHash(q.params)
@@ -137,7 +139,7 @@ func TestDescribe(t *testing.T) {
 		{"Bash", `{"command":"*** Begin Patch\n*** Update File: a"}`, "Bash: *** Begin Patch *** Update File: a"},
 		{"X", `{}`, "X"},
 	} {
-		if got := oneLine(describe(c.tool, []byte(c.arguments))); got != c.want {
+		if got := brief.Line(describe(c.tool, []byte(c.arguments))); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.tool, c.arguments, got, c.want)
 		}
 	}
@@ -192,8 +194,8 @@ func TestLookup(t *testing.T) {
 
 func TestClip(t *testing.T) {
 	for _, c := range []struct{ in, want string }{{"abc", "abc"}, {"abcdefgh", "ab…"}, {"aé€xyz", "a…"}, {"€€€", "…"}} {
-		if got := clip(c.in, 5); got != c.want {
-			t.Errorf("clip(%q) is %q, want %q", c.in, got, c.want)
+		if got := brief.Clip(c.in, 5); got != c.want {
+			t.Errorf("brief.Clip(%q) is %q, want %q", c.in, got, c.want)
 		}
 	}
 }
