@@ -25,6 +25,7 @@ import (
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/loopback"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/protocol/acp"
@@ -272,15 +273,10 @@ func (h *Hub) ownName() (string, error) {
 	return name, nil
 }
 
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || (err == nil && ip.IsLoopback())
-}
-
 // hostNames are the names besides loopback's own that requests may be addressed to.
 func (h *Hub) hostNames() []string {
 	names := slices.Clone(h.cfg.AllowedHosts)
-	if own, err := h.ownName(); err == nil && !isLoopback(own) { // loopback's own names count with the port alone
+	if own, err := h.ownName(); err == nil && !loopback.Host(own) { // loopback's own names count with the port alone
 		names = append(names, own)
 	}
 	return names

@@ -216,7 +216,7 @@ func (d *doctor) acsTalk(ctx context.Context, h *hub, secret []byte) {
 	if answer, err := probe.send(ctx, "system/ping", []byte(`{"echo":"doctor"}`), false); err != nil {
 		d.add(levelFail, "ping", "is this hub of this version?", "%s", err)
 		return
-	} else if result, _ := wire.Get(answer, "result"); textOf(result, "decision") != "allow" {
+	} else if result, _ := wire.Get(answer, "result"); wire.Text(result, "decision") != "allow" {
 		d.add(levelFail, "ping", "", "the hub answered %s", clipped(answer))
 		return
 	}
@@ -224,7 +224,7 @@ func (d *doctor) acsTalk(ctx context.Context, h *hub, secret []byte) {
 	offer := []byte(`{"acs_versions_supported":["0.1.0"],"methods_implemented":["steps/sessionStart","steps/sessionEnd"],"transports_supported":["http","https"],"provenance_producer":"none","profiles_supported":["acs-core"]}`)
 	answer, err := probe.send(ctx, "handshake/hello", offer, true)
 	if err == nil {
-		if result, _ := wire.Get(answer, "result"); textOf(result, "negotiated_version") == "" {
+		if result, _ := wire.Get(answer, "result"); wire.Text(result, "negotiated_version") == "" {
 			err = fmt.Errorf("the hub answered %s", clipped(answer))
 		}
 	}
@@ -237,7 +237,7 @@ func (d *doctor) acsTalk(ctx context.Context, h *hub, secret []byte) {
 		answer, err := probe.send(ctx, step.method, []byte(step.payload), true)
 		if err == nil {
 			result, _ := wire.Get(answer, "result")
-			if textOf(result, "decision") != "allow" || textOf(result, "chain_hash") == "" {
+			if wire.Text(result, "decision") != "allow" || wire.Text(result, "chain_hash") == "" {
 				err = fmt.Errorf("the hub answered %s", clipped(answer))
 			}
 		}
@@ -372,12 +372,6 @@ func (p *acsProbe) send(ctx context.Context, method string, payload []byte, sign
 		}
 	}
 	return answer, nil
-}
-
-func textOf(object []byte, name string) string {
-	raw, _ := wire.Get(object, name)
-	text, _ := wire.String(raw)
-	return text
 }
 
 func clipped(raw []byte) string {

@@ -57,6 +57,8 @@ func TestBaseURL(t *testing.T) {
 		"127.0.0.1:6224":          "http://127.0.0.1:6224",
 		"localhost:6224":          "http://localhost:6224",
 		"[::1]:6224":              "http://[::1]:6224",
+		"Localhost:6224":          "http://Localhost:6224",
+		"localho\u017ft:6224":     "https://localho\u017ft:6224", // another name
 		"hub.example:443":         "https://hub.example:443",
 		"https://hub.example":     "https://hub.example",
 		"http://127.0.0.1:1/":     "http://127.0.0.1:1",

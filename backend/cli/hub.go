@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/config"
+	"deskbell/backend/loopback"
 )
 
 // hub is a way to the hub, with a credential.
@@ -54,7 +54,7 @@ func baseURL(addr string) (string, error) {
 			return "", fmt.Errorf("%q is not HOST:PORT of a hub", addr)
 		}
 		scheme := "https"
-		if isLoopback(host) {
+		if loopback.Host(host) {
 			scheme = "http"
 		}
 		raw = scheme + "://" + addr
@@ -63,15 +63,10 @@ func baseURL(addr string) (string, error) {
 	if err != nil || u.Host == "" || u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" {
 		return "", fmt.Errorf("%q is not the address of a hub", addr)
 	}
-	if u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback.Host(u.Hostname())) {
 		return "", fmt.Errorf("%q: another machine's hub is reached over https only", addr)
 	}
 	return u.Scheme + "://" + u.Host, nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 // named returns the address the caller named by flag or environment; "" when the data folder is to be asked.

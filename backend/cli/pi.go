@@ -17,6 +17,7 @@ import (
 
 	"deskbell/backend"
 	"deskbell/backend/config"
+	"deskbell/backend/loopback"
 	"deskbell/backend/piproc"
 	"deskbell/backend/pirpc"
 )
@@ -100,7 +101,7 @@ func (r *relay) dial(ctx context.Context) (*websocket.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u, err := url.Parse(base); err != nil || !isLoopback(u.Hostname()) {
+	if u, err := url.Parse(base); err != nil || !loopback.Host(u.Hostname()) {
 		return nil, fmt.Errorf("%s is another machine: a pi is connected to a hub on this one only", base)
 	}
 	token, err := operatorToken(r.cfg.Data)

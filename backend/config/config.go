@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"deskbell/backend/loopback"
 )
 
 // Version is the program's version; the build sets it.
@@ -118,14 +120,14 @@ func load(flags Flags, getenv func(string) string, goos string) (Config, error) 
 		}
 	}
 
-	loopback, err := checkAddr(cfg.Addr)
+	local, err := checkAddr(cfg.Addr)
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", addrFrom, err)
 	}
 	if err := checkTLS(&cfg, path, certFrom, keyFrom); err != nil {
 		return Config{}, err
 	}
-	if !loopback && cfg.TLSCert == "" {
+	if !local && cfg.TLSCert == "" {
 		return Config{}, fmt.Errorf("%s: %s is not a loopback address, and plain HTTP is served on loopback only: "+
 			"give --tls-cert and --tls-key (or tls_cert and tls_key in %s), or use %s", addrFrom, cfg.Addr, path, DefaultAddr)
 	}
@@ -198,7 +200,7 @@ func userData(getenv func(string) string, goos string) (string, error) {
 }
 
 // checkAddr says whether addr is a loopback address, or what is wrong with it.
-func checkAddr(addr string) (loopback bool, err error) {
+func checkAddr(addr string) (local bool, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return false, fmt.Errorf("%q is not HOST:PORT", addr)
@@ -206,13 +208,10 @@ func checkAddr(addr string) (loopback bool, err error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return false, fmt.Errorf("%q: the port is not a number from 0 to 65535", addr)
 	}
-	if host == "localhost" {
+	if loopback.Host(host) {
 		return true, nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.IsLoopback(), nil
-	}
-	if host != "" && !validHost(host) {
+	if _, err := netip.ParseAddr(host); err != nil && host != "" && !validHost(host) {
 		return false, fmt.Errorf("%q: the host is neither a name nor an IP address", addr)
 	}
 	return false, nil

@@ -171,7 +171,7 @@ func TestErrorsNameKeyAndPlace(t *testing.T) {
 }
 
 func TestLoopback(t *testing.T) {
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:6224", "localhost:6224", "127.8.8.8:1"} {
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:6224", "localhost:6224", "LOCALHOST:6224", "127.8.8.8:1"} {
 		if _, err := Load(Flags{Addr: addr, Data: t.TempDir()}, env()); err != nil {
 			t.Errorf("%s: %v", addr, err)
 		}

@@ -19,7 +19,7 @@ func DialWebSocket(ctx context.Context, url string, loopback bool) (*websocket.C
 	if _, err := CheckURL("http" + rest); err != nil {
 		return nil, fmt.Errorf("%w: it %w", ErrForbidden, err)
 	}
-	local := IsLoopbackURL("http" + rest)
+	local := isLocalURL("http" + rest)
 	if local && !loopback {
 		return nil, fmt.Errorf("%w: this machine is off limits at present", ErrForbidden)
 	}

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+
+	"deskbell/backend/loopback"
 )
 
 // ErrForbidden: the address is one that the hub never connects to.
@@ -36,12 +38,12 @@ var forbidden = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// Allowed says whether the hub may connect to a resolved address. Loopback only when loopback is set: for a host the
+// allowed says whether the hub may connect to a resolved address. Loopback only when local is set: for a host the
 // operator approved by name and port.
-func Allowed(ip netip.Addr, loopback bool) bool {
+func allowed(ip netip.Addr, local bool) bool {
 	ip = ip.WithZone("").Unmap()
-	if ip.IsLoopback() {
-		return loopback
+	if loopback.Addr(ip) {
+		return local
 	}
 	for _, p := range forbidden {
 		if p.Contains(ip) {
@@ -91,14 +93,14 @@ func CheckURL(raw string) (host string, err error) {
 		return "", errors.New("must not carry a user name or password")
 	case u.Fragment != "":
 		return "", errors.New("must not carry a fragment")
-	case u.Scheme == "http" && !isLoopbackName(u.Hostname()):
+	case u.Scheme == "http" && !loopback.Host(u.Hostname()):
 		return "", errors.New("must be https: plain http is allowed to this machine only")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "", errors.New("must be an https URL")
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	switch {
-	case err == nil && !Allowed(ip, true):
+	case err == nil && !allowed(ip, true):
 		return "", errors.New("leads to a private, reserved or metadata address, where the hub never connects")
 	case err != nil && looksLikeIPv4(u.Hostname()):
 		return "", errors.New("must give an IPv4 address as four decimal numbers")
@@ -114,19 +116,10 @@ func CheckURL(raw string) (host string, err error) {
 	return strings.ToLower(u.Host), nil
 }
 
-// isLoopbackName says whether a host is this machine by its literal name. A name that merely resolves to loopback is not.
-func isLoopbackName(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// IsLoopbackURL says whether a checked URL names this machine.
-func IsLoopbackURL(raw string) bool {
+// isLocalURL says whether a checked URL names this machine.
+func isLocalURL(raw string) bool {
 	u, err := url.Parse(raw)
-	return err == nil && isLoopbackName(u.Hostname())
+	return err == nil && loopback.Host(u.Hostname())
 }
 
 // The bounds of one request.
@@ -138,7 +131,7 @@ const (
 
 // client returns the guarded client for one request to a checked URL: the address is judged when it is dialed, after
 // the name was resolved, so a name cannot change its mind in between; no proxy, no redirect, no cookie, no reuse.
-func client(loopback bool) *http.Client {
+func client(local bool) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: dialTimeout,
 		ControlContext: func(_ context.Context, network, address string, _ syscall.RawConn) error {
@@ -146,7 +139,7 @@ func client(loopback bool) *http.Client {
 			if err != nil {
 				return fmt.Errorf("%w: %s", ErrForbidden, address)
 			}
-			if !Allowed(ap.Addr(), loopback) || ap.Addr().Unmap().IsLoopback() != loopback {
+			if !allowed(ap.Addr(), local) || loopback.Addr(ap.Addr()) != local {
 				return fmt.Errorf("%w: %s", ErrForbidden, ap.Addr())
 			}
 			return nil

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/inbox"
 )
 
@@ -79,7 +79,7 @@ type Queue struct {
 	Config
 	wake chan struct{}
 
-	client func(loopback bool) *http.Client
+	client func(local bool) *http.Client
 
 	mu    sync.Mutex
 	busy  map[int64]bool // owed pushes being attempted right now
@@ -209,7 +209,7 @@ func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
 	if err != nil {
 		return err
 	}
-	loopback := IsLoopbackURL(o.URL)
+	local := isLocalURL(o.URL)
 	if !approved {
 		return q.await(ctx, o)
 	}
@@ -218,10 +218,10 @@ func (q *Queue) attempt(ctx context.Context, o inbox.Owed) error {
 	withdrawn := false
 	if _, err := CheckURL(o.URL); err != nil { // an earlier version may have let it in
 		a.Err, withdrawn = "the callback address "+err.Error(), true
-	} else if loopback && !q.AllowLoopback() {
+	} else if local && !q.AllowLoopback() {
 		a.Err = "callbacks to this machine are switched off (callbacks.allow_loopback)"
 	} else {
-		a.Status, a.Snippet, err = q.send(ctx, o, loopback, start)
+		a.Status, a.Snippet, err = q.send(ctx, o, local, start)
 		if ctx.Err() != nil {
 			return nil // the hub is stopping: this attempt does not count, the push stays due
 		}
@@ -281,12 +281,12 @@ func after(n int, a inbox.Attempt, now time.Time) (inbox.OwedState, time.Time) {
 	return inbox.OwedPending, now.Add(d)
 }
 
-func (q *Queue) send(ctx context.Context, o inbox.Owed, loopback bool, now time.Time) (int, string, error) {
+func (q *Queue) send(ctx context.Context, o inbox.Owed, local bool, now time.Time) (int, string, error) {
 	req, err := q.Push(ctx, o, now)
 	if err != nil {
 		return 0, "", err
 	}
-	c := q.client(loopback)
+	c := q.client(local)
 	defer c.CloseIdleConnections()
 	resp, err := c.Do(req)
 	if err != nil {
@@ -303,14 +303,7 @@ func (q *Queue) send(ctx context.Context, o inbox.Owed, loopback bool, now time.
 
 // cut shortens untrusted text to n bytes of valid UTF-8.
 func cut(s string, n int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return brief.Cut(strings.ToValidUTF8(s, "\uFFFD"), n)
 }
 
 // plain is an error in words for the attempt log, without the URL that net/http puts before it.

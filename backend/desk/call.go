@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 	"deskbell/backend/render"
 	"deskbell/backend/wire"
 )
@@ -206,7 +207,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.file(m.Name, file, value)
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
-		case c.Tool == patchTool && isText && strings.HasPrefix(strings.TrimSpace(value), patchBegins) && p.patch(m.Name, value):
+		case c.Tool == patch.Tool && isText && strings.HasPrefix(strings.TrimSpace(value), patch.Begins) && p.patch(m.Name, value):
 		case slices.Contains(commandNames, m.Name):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {

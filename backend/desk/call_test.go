@@ -10,6 +10,7 @@ import (
 
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 	"deskbell/backend/render"
 )
 
@@ -197,12 +198,12 @@ func TestManyChangesAreCut(t *testing.T) {
 	for range maxEditsInCall + 10 {
 		edits = append(edits, map[string]string{"old_string": short, "new_string": strings.Repeat("b\n", 8<<10)})
 	}
-	patch := patchBegins + "\n" + strings.Repeat("*** Update File: a\n+x\n", 5000)
+	huge := patch.Begins + "\n" + strings.Repeat("*** Update File: a\n+x\n", 5000)
 	many := map[string]string{}
 	for i := range 200 {
 		many[fmt.Sprint("argument", i)] = short
 	}
-	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, patchTool: map[string]any{"input": patch}, "arguments": many} {
+	for what, arguments := range map[string]any{"edits": map[string]any{"path": "a", "edits": edits}, patch.Tool: map[string]any{"input": huge}, "arguments": many} {
 		raw, err := json.Marshal(arguments)
 		if err != nil {
 			t.Fatal(err)

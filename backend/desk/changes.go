@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"deskbell/backend/patch"
 	"deskbell/backend/render"
 	"deskbell/backend/wire"
 )
@@ -98,103 +99,71 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 	return true
 }
 
-// patchTool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
-const patchTool = "apply_patch"
-
-// patchBegins is how a patch in the form of apply_patch begins.
-const patchBegins = "*** Begin Patch"
-
 // heredoc is how a shell hands a patch to that program.
-var heredoc = regexp.MustCompile(`^\s*` + patchTool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
+var heredoc = regexp.MustCompile(`^\s*` + patch.Tool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
 
 // patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
 func patchIn(raw []byte) (string, bool) {
 	text, isText := wire.String(raw)
 	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
 		first, _ := wire.String(words[0])
-		if text, _ = wire.String(words[len(words)-1]); first == patchTool && strings.HasPrefix(strings.TrimSpace(text), patchBegins) {
+		if text, _ = wire.String(words[len(words)-1]); first == patch.Tool && strings.HasPrefix(strings.TrimSpace(text), patch.Begins) {
 			return text, true
 		}
 	}
 	at := heredoc.FindStringIndex(text)
-	if at == nil || !strings.HasPrefix(text[at[1]:], patchBegins) {
+	if at == nil || !strings.HasPrefix(text[at[1]:], patch.Begins) {
 		return "", false
 	}
 	return text[at[1]:], true
 }
 
-// patchHeads are how a patch begins a file, and what becomes of the file besides the lines that follow.
-var patchHeads = []struct{ head, does string }{{"*** Update File: ", ""}, {"*** Add File: ", "new file"}, {"*** Delete File: ", "deletes the file"}}
+// patchDoes is what becomes of a file besides the lines that follow.
+var patchDoes = map[patch.Change]string{patch.Add: "new file", patch.Delete: "deletes the file"}
 
-// patchMoves says that the file gets another name.
-const patchMoves = "*** Move to: "
-
-// patchedFile is what a patch says of one file.
-type patchedFile struct {
-	path, does string
-	to         string // where it is moved, or ""
-	comparison
+// patched is what a patch does to one file. Its lines have no numbers: it gives none.
+func patched(f patch.File) (does string, c comparison) {
+	does, c = patchDoes[f.Change], comparison{told: true}
+	if does != "" {
+		c.say(" ", f.Head)
+	}
+	if f.To != "" {
+		does = "moves the file"
+	}
+	for _, l := range f.Lines {
+		c.say(l.Op, l.Text)
+	}
+	return does, c
 }
 
 // say adds a line; it goes with the lines before it where it is like them.
-func (f *patchedFile) say(op, text string) {
+func (c *comparison) say(op, text string) {
 	lines := []string{text}
-	if last := len(f.runs) - 1; last < 0 || f.runs[last].op != op {
-		f.add(run{op: op, lines: lines})
+	if last := len(c.runs) - 1; last < 0 || c.runs[last].op != op {
+		c.add(run{op: op, lines: lines})
 		return
 	}
-	before := &f.runs[len(f.runs)-1]
+	before := &c.runs[len(c.runs)-1]
 	before.lines = append(before.lines, lines...)
-	f.count(op, 1)
-}
-
-// patchedFiles reads a patch file by file. Its lines have no numbers: it gives none.
-func patchedFiles(text string) (files []patchedFile) {
-	say := func(op, text string) {
-		if len(files) == 0 {
-			files = append(files, patchedFile{comparison: comparison{told: true}})
-		}
-		files[len(files)-1].say(op, text)
-	}
-next:
-	for _, line := range splitLines(text) {
-		for _, h := range patchHeads {
-			if path, ok := strings.CutPrefix(line, h.head); ok && path != "" {
-				files = append(files, patchedFile{path: path, does: h.does, comparison: comparison{told: true}})
-				if h.does != "" {
-					say(" ", line)
-				}
-				continue next
-			}
-		}
-		switch {
-		case strings.TrimSpace(line) == patchBegins, line == "*** End Patch":
-		case line != "" && strings.Contains("+- ", line[:1]):
-			say(line[:1], line[1:])
-		default: // where the change is, a move, or nothing that is known: shown as it is
-			say(" ", line)
-			if to, moves := strings.CutPrefix(line, patchMoves); moves && files[len(files)-1].does == "" {
-				files[len(files)-1].does, files[len(files)-1].to = "moves the file", to
-			}
-		}
-	}
-	return files
+	c.count(op, 1)
 }
 
 // patch shows a patch in the form of apply_patch, file by file. false: there is nothing in it to show.
 func (p *partWriter) patch(name, text string) bool {
-	files := patchedFiles(text)
+	files := patch.Files(text)
 	shown := min(len(files), max(1, maxCallParts-len(p.parts)))
 	for _, f := range files[:shown] {
-		p.diff(name, f.path, f.does, f.comparison)
-		if f.to != "" {
-			p.parts = append(p.parts, p.path("moves it to", f.to))
+		does, c := patched(f)
+		p.diff(name, f.Path, does, c)
+		if f.To != "" {
+			p.parts = append(p.parts, p.path("moves it to", f.To))
 		}
 	}
 	if n := len(files) - shown; n > 0 {
 		var more []comparison
 		for _, f := range files[shown:] {
-			more = append(more, f.comparison)
+			_, c := patched(f)
+			more = append(more, c)
 		}
 		p.notShown(n, "files that are changed", more)
 	}

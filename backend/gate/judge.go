@@ -14,7 +14,6 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
-	"deskbell/backend/wire"
 )
 
 // Config is what a Gate needs. Every field must be set.
@@ -133,7 +132,7 @@ func Decided(s Subject, it inbox.Item) Judgement {
 		return j
 	}
 	j.Verdict, j.Judge, j.Reason, j.DecidedAt, j.Changed = Deny, o.Actor, o.Comment, o.Time(), o.Arguments
-	if value, _ := wire.String(o.Value); o.State == inbox.Answered && (value == inbox.Allow || value == inbox.AllowEdited) {
+	if verdict := o.Verdict(); verdict == inbox.Allowed || verdict == inbox.AllowedChanged {
 		j.Verdict = Allow
 	}
 	return j

@@ -80,7 +80,7 @@ func (a Argument) matches(s Subject, p Place, strict bool) bool {
 	text, isText := wire.String(raw)
 	switch a.Op {
 	case Is:
-		return isText && text == a.Value || !isText && sameJSON(raw, a.Value)
+		return isText && text == a.Value || !isText && sameValue(raw, a.Value)
 	case Like:
 		return isText && like(a.Value, text)
 	case Command:

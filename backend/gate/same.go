@@ -10,9 +10,9 @@ import (
 	"deskbell/backend/wire"
 )
 
-// sameJSON says whether two documents are the same value: members in any order, and numbers by their digits. Their
+// sameValue says whether two documents are the same value: members in any order, and numbers by their digits. Their
 // canonical form rounds numbers, so it cannot tell long ones apart.
-func sameJSON(raw []byte, value string) bool {
+func sameValue(raw []byte, value string) bool {
 	is, err := signing.Canonical(raw)
 	if err != nil {
 		return false

@@ -95,7 +95,7 @@ func (a account) contradicts(st Step, raw []byte) string {
 	case r.Reasoning != a.reason:
 		return "the answer gives another reason than the one recorded"
 	}
-	if same, err := sameJSON(orNull(r.Modifications.Overrides), orNull(a.changed)); err != nil || !same {
+	if same, err := sameCanonical(orNull(r.Modifications.Overrides), orNull(a.changed)); err != nil || !same {
 		return "the answer changes other arguments than those recorded"
 	}
 	return ""

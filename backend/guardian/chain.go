@@ -47,8 +47,8 @@ func entryHash(previous string, entry []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// sameJSON says whether two values are the same, however they are written.
-func sameJSON(a, b []byte) (bool, error) {
+// sameCanonical says whether two values have one canonical form, which rounds numbers: what is signed is compared.
+func sameCanonical(a, b []byte) (bool, error) {
 	one, err := signing.Canonical(a)
 	if err != nil {
 		return false, err

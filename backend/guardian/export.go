@@ -241,7 +241,7 @@ func (c *exportCheck) line(line exportStep) {
 		Seq: line.Seq, Request: entry.EntryID, Method: entry.StepType, SentAt: entry.Timestamp, RequestHash: entry.RequestHash, Hash: line.EntryHash,
 		Params: line.Params, Answer: line.Answer,
 	}
-	if same, err := sameJSON(line.Entry, st.entry()); err != nil || !same || entry.StepID != entry.EntryID {
+	if same, err := sameCanonical(line.Entry, st.entry()); err != nil || !same || entry.StepID != entry.EntryID {
 		broken("the entry has other members than a step's")
 		return
 	}

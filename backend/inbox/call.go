@@ -68,6 +68,51 @@ func (c Content) AsksLeave() bool {
 	return ok
 }
 
+// LeaveOptions are what a call that asks leave offers: with changes too, where the agent takes other arguments.
+func LeaveOptions(edits bool) []Option {
+	options := []Option{{Value: Allow, Label: "Allow"}, {Value: Deny, Label: "Deny"}}
+	if edits {
+		options = append(options, Option{Value: AllowEdited, Label: "Allow with changes"})
+	}
+	return options
+}
+
+// Verdict is what the person, or a rule for them, said of a call. None is empty: it waits, or it ended without a word of
+// theirs.
+type Verdict string
+
+// What may be said of a call.
+const (
+	Allowed        Verdict = "allow"
+	AllowedChanged Verdict = "modify" // with the arguments of the outcome
+	Denied         Verdict = "deny"
+)
+
+// Verdict reads an outcome as the answer to a call that asked leave. Only one that says so in so many words allows anything.
+func (o *Outcome) Verdict() Verdict {
+	switch {
+	case o == nil:
+		return ""
+	case o.State == Declined:
+		return Denied
+	case o.State != Answered:
+		return ""
+	}
+	var value string
+	if json.Unmarshal(o.Value, &value) != nil {
+		return "" // another kind of answer
+	}
+	switch value {
+	case Allow:
+		return Allowed
+	case AllowEdited:
+		return AllowedChanged
+	case Deny:
+		return Denied
+	}
+	return ""
+}
+
 // MayEdit says whether that argument may be changed.
 func (c *Call) MayEdit(name string) bool {
 	return c != nil && (slices.Contains(c.Editable, "*") || slices.Contains(c.Editable, name))

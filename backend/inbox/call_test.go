@@ -38,3 +38,26 @@ func TestEditedArgumentsAreTheCallsOwn(t *testing.T) {
 		}
 	}
 }
+
+// Whoever reads an answer to a call reads it here, and nothing but a plain yes is one.
+func TestOnlyAPlainYesAllowsACall(t *testing.T) {
+	for _, c := range []struct {
+		outcome *Outcome
+		want    Verdict
+	}{
+		{nil, ""},
+		{&Outcome{State: Answered, Value: value(Allow)}, Allowed},
+		{&Outcome{State: Answered, Value: value(AllowEdited)}, AllowedChanged},
+		{&Outcome{State: Answered, Value: value(Deny)}, Denied},
+		{&Outcome{State: Declined}, Denied},
+		{&Outcome{State: Answered, Value: value("ALLOW")}, ""},
+		{&Outcome{State: Answered, Value: json.RawMessage(`true`)}, ""},
+		{&Outcome{State: Answered}, ""},
+		{&Outcome{State: Expired, Value: value(Allow)}, ""}, // a default is no word of anybody's
+		{&Outcome{State: Cancelled, Value: value(Allow)}, ""},
+	} {
+		if got := c.outcome.Verdict(); got != c.want {
+			t.Errorf("%+v is %q, want %q", c.outcome, got, c.want)
+		}
+	}
+}

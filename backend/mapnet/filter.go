@@ -173,7 +173,7 @@ func said(f *Filter, x facts) bool {
 		return false
 	}
 	for name, want := range f.Metadata {
-		if !slices.ContainsFunc(x.metadata(), func(m map[string]Raw) bool { return sameJSON(m[name], want) }) {
+		if !slices.ContainsFunc(x.metadata(), func(m map[string]Raw) bool { return sameText(m[name], want) }) {
 			return false
 		}
 	}
@@ -234,15 +234,15 @@ func inEnvironment(env Raw, want map[string]Raw) bool {
 			}
 			at = object[part]
 		}
-		if !sameJSON(at, value) {
+		if !sameText(at, value) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameJSON says whether two values are the same but for white space.
-func sameJSON(a, b Raw) bool {
+// sameText says whether two values are the same but for white space.
+func sameText(a, b Raw) bool {
 	var x, y bytes.Buffer
 	if len(a) == 0 || len(b) == 0 || json.Compact(&x, a) != nil || json.Compact(&y, b) != nil {
 		return false

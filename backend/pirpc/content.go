@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"deskbell/backend/brief"
 )
 
 // The bounds of what is kept of one row, in bytes. What is cut is said to be cut.
@@ -70,15 +72,7 @@ func (b *Block) add(piece string) {
 func (b *Block) set(text string) { b.Text, b.Cut = nil, false; b.add(text) }
 
 // clip cuts s to n bytes, not within a letter.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
+func clip(s string, n int) string { return brief.Cut(s, n) }
 
 // blocks reads the content of a message or result, in any of the forms it is sent in.
 func blocks(raw json.RawMessage) []Block { return nested(raw, 0) }

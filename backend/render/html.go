@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"regexp"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
@@ -24,9 +23,9 @@ const maxMarkdown = 256 << 10
 // The page styles: the token classes listed at writeCode, "task-open" and "task-done", "raw" for raw HTML, "cut" for the note at the end of
 // a cut body, "link-host" and "mark".
 func HTML(markdown string) string {
-	source, cut := clip(markdown)
+	source, left := Cut(markdown, maxMarkdown)
 	out := finish(convert(source))
-	if cut {
+	if left > 0 {
 		out += `<p class="cut">The rest is too long to show.</p>`
 	}
 	return out
@@ -50,17 +49,6 @@ func convert(source string) []byte {
 		return plain(source)
 	}
 	return p.policy.SanitizeBytes(out.Bytes())
-}
-
-func clip(s string) (string, bool) {
-	if len(s) <= maxMarkdown {
-		return s, false
-	}
-	end := maxMarkdown
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end], true
 }
 
 // plain is how text is shown that is not worth parsing.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"deskbell/backend/brief"
 )
 
 // risk is a pattern of commands that deserve a second look.
@@ -286,12 +288,6 @@ func reasonAt(found []stretch, pos int) string {
 
 // Cut is the beginning of a text, at most max bytes and never within a character, and how many bytes were left out.
 func Cut(s string, max int) (string, int) {
-	if len(s) <= max {
-		return s, 0
-	}
-	end := max
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end], len(s) - end
+	short := brief.Cut(s, max)
+	return short, len(s) - len(short)
 }

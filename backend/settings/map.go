@@ -3,12 +3,13 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"unicode"
+
+	"deskbell/backend/loopback"
 )
 
 // maxEntries bounds a setting that is a list, maxEntry each of its entries in bytes.
@@ -144,15 +145,10 @@ func parseMAPPeer(entry string) (MAPPeer, string) {
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.User != nil || u.Fragment != "":
 		return MAPPeer{}, "must have the URL of a hub, without a user, a password or a fragment"
-	case u.Scheme == "ws" && !isLoopback(u.Hostname()), u.Scheme != "ws" && u.Scheme != "wss":
+	case u.Scheme == "ws" && !loopback.Host(u.Hostname()), u.Scheme != "ws" && u.Scheme != "wss":
 		return MAPPeer{}, "must have a wss URL: ws is for this machine only"
 	}
 	return MAPPeer{system, address, name}, ""
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 // checkMAP holds what binds several entries: one name means one thing.

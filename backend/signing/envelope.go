@@ -72,17 +72,10 @@ func SignEnvelope(key []byte, keyID string, envelope []byte, box string) ([]byte
 func VerifyEnvelope(key, envelope []byte, box string) bool {
 	content, _ := wire.Get(envelope, box)
 	signature, ok := wire.Get(content, "signature")
-	if !ok || memberText(signature, "algorithm") != AlgEnvelope || memberText(signature, "key_id") == "" {
+	if !ok || wire.Text(signature, "algorithm") != AlgEnvelope || wire.Text(signature, "key_id") == "" {
 		return false
 	}
 	input, err := envelopeInput(envelope, box)
 	// Compared as text: of the many texts that decode to the same bytes only one is the signature.
-	return err == nil && hmac.Equal([]byte(base64.StdEncoding.EncodeToString(sum(key, input))), []byte(memberText(signature, "value")))
-}
-
-// memberText is the text of a member of an object; empty when there is none, or it is no text.
-func memberText(object []byte, name string) string {
-	raw, _ := wire.Get(object, name)
-	text, _ := wire.String(raw)
-	return text
+	return err == nil && hmac.Equal([]byte(base64.StdEncoding.EncodeToString(sum(key, input))), []byte(wire.Text(signature, "value")))
 }

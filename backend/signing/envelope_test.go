@@ -53,7 +53,7 @@ func TestEnvelopeVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		box, _ := wire.Get(signed, v.box)
-		if signature, _ := wire.Get(box, "signature"); memberText(signature, "value") != v.value {
+		if signature, _ := wire.Get(box, "signature"); wire.Text(signature, "value") != v.value {
 			t.Errorf("%s: signed %s", v.box, signed)
 		}
 		if !VerifyEnvelope(key, signed, v.box) {

@@ -106,6 +106,13 @@ func String(raw []byte) (string, bool) {
 	return string(text), s.pos == len(raw)
 }
 
+// Text is the text of a member of an object; empty when there is none, or it is no text.
+func Text(object []byte, name string) string {
+	raw, _ := Get(object, name)
+	text, _ := String(raw)
+	return text
+}
+
 // Compose writes an object with the members in the order given and their values verbatim. A member without a value becomes null.
 func Compose(members []Member) []byte {
 	size := 2

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
@@ -14,7 +15,7 @@ import (
 
 // kill answers agent.kill: the agent and all below it end, with their processes.
 func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
-	id, reason := q.text("agentId"), clip(q.text("reason"), 2000)
+	id, reason := q.text("agentId"), brief.Clip(q.text("reason"), 2000)
 	var ended []string
 	err := b.do(ctx, func(t *turn) (err error) {
 		a, err := t.ownByID(q.who, id)

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/inbox"
 	"deskbell/backend/settings"
 	"deskbell/backend/wire"
@@ -83,7 +83,7 @@ func invalid(code int, below string, fields []schemas.FieldError) *fault {
 	if name == "" {
 		name = "the message"
 	}
-	return faultf(code, "%s %s", clip(name, maxID), clip(f.Message, maxID)).at(clip(below+f.Pointer, maxID))
+	return faultf(code, "%s %s", brief.Clip(name, maxID), brief.Clip(f.Message, maxID)).at(brief.Clip(below+f.Pointer, maxID))
 }
 
 // answered writes the answer to a request; nil where none is wanted. Nobody answers an answer, whatever is wrong with it:
@@ -254,19 +254,12 @@ var methods = map[string]func(*Binding, context.Context, *request) (outcome, err
 }
 
 // text is a member of the params that is a text; empty when there is none.
-func (q *request) text(name string) string { return member(q.params, name) }
+func (q *request) text(name string) string { return wire.Text(q.params, name) }
 
 // value is a member of the params as it stands there; nil when there is none.
 func (q *request) value(name string) []byte {
 	raw, _ := wire.Get(q.params, name)
 	return raw
-}
-
-// member is the text of a member of an object; empty when there is none, or it is no text.
-func member(object []byte, name string) string {
-	raw, _ := wire.Get(object, name)
-	text, _ := wire.String(raw)
-	return text
 }
 
 // pick is those members of an object that it has, in that order.
@@ -292,18 +285,4 @@ func note(method string, params ...wire.Member) []byte {
 func withID(note []byte, id string) []byte {
 	members, _ := wire.Members(note) // composed by note
 	return wire.Compose(append([]wire.Member{members[0], str("id", id)}, members[1:]...))
-}
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// clip cuts a text to n bytes, at a letter's end.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	cut := n - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
@@ -118,7 +119,7 @@ func (t *turn) tellEveryone(q *request, from crew.Agent, kind string) (inbox.Ite
 	}
 	says := read(q.value("payload"), "A broadcast: "+kind)
 	it := t.between(q, from, crew.Agent{}, "")
-	it.Title, it.Content.Body, it.Content.Context, it.Content.Tags = says.title, says.body, says.rest, []string{clip(kind, 200)}
+	it.Title, it.Content.Body, it.Content.Context, it.Content.Tags = says.title, says.body, says.rest, []string{brief.Clip(kind, 200)}
 	it.State, it.Mailbox, it.Content.To, it.Content.ToAgent = inbox.Delivered, nil, mailbox.Address(Name+"/*", ""), ""
 	return t.insert(it, from.Peer)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
@@ -89,7 +90,7 @@ func optionsOf(object []byte) []inbox.Option {
 		text, isText := wire.String(e)
 		o := inbox.Option{Value: text, Label: text}
 		if !isText {
-			o = inbox.Option{Value: member(e, "value"), Label: member(e, "label"), Description: member(e, "description")}
+			o = inbox.Option{Value: wire.Text(e, "value"), Label: wire.Text(e, "label"), Description: wire.Text(e, "description")}
 		}
 		if o.Label == "" {
 			o.Label = o.Value
@@ -105,7 +106,7 @@ func optionsOf(object []byte) []inbox.Option {
 
 // flat says whether a schema makes a form: an object of fields, none of which is an object.
 func flat(schema []byte) bool {
-	if kind := member(schema, "type"); kind != "object" {
+	if kind := wire.Text(schema, "type"); kind != "object" {
 		return false
 	}
 	if _, err := schemas.CompileAnswer(schema); err != nil {
@@ -117,7 +118,7 @@ func flat(schema []byte) bool {
 		return false
 	}
 	for _, f := range fields {
-		if f.Value[0] != '{' || member(f.Value, "type") == "object" {
+		if f.Value[0] != '{' || wire.Text(f.Value, "type") == "object" {
 			return false
 		}
 	}
@@ -156,7 +157,7 @@ func (q *request) taskForPerson() (f form, err error) {
 	prompt, c := q.text("prompt"), q.value("context")
 	f.says.title = firstLine(prompt, "A task")
 	if f.says.title != prompt {
-		f.says.body = clip(prompt, maxBodyText)
+		f.says.body = brief.Clip(prompt, maxBodyText)
 	}
 	if optionsOf(c) != nil {
 		f.request, c = answers(c)
@@ -210,7 +211,7 @@ func (t *turn) tellPerson(q *request, from crew.Agent, correlation string) (inbo
 func (t *turn) forPerson(q *request, from crew.Agent, correlation string, s says) inbox.Item {
 	return inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Agent: from.Peer, Title: s.title, ReceivedAt: t.now, ChangedAt: t.now, Original: q.raw,
-		Content: inbox.Content{Body: s.body, Context: s.rest, RunID: clip(correlation, maxID), Runtime: clip(from.Role, 100), PersonOnly: true},
+		Content: inbox.Content{Body: s.body, Context: s.rest, RunID: brief.Clip(correlation, maxID), Runtime: brief.Clip(from.Role, 100), PersonOnly: true},
 	}
 }
 
@@ -219,7 +220,7 @@ func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (stat
 	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input"))})
 	it.Kind, it.State, it.Priority = inbox.Question, inbox.Open, inbox.High
 	it.Content.Project, it.Content.Call = "for "+to.ID, &ask.subject.Call
-	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}}
+	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
@@ -44,7 +45,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		if a.Parent != "" {
 			facts = append(facts, str("below", a.Parent))
 		}
-		it = t.forPerson(q, self, "", says{title: clip(oneLine(title), maxTitle), rest: data(wire.Compose(facts)),
+		it = t.forPerson(q, self, "", says{title: brief.Clip(brief.Line(title), maxTitle), rest: data(wire.Compose(facts)),
 			body: "Your command for this role would run on this machine, as you. It gets a credential with which it can act as the new agent, and it ends with the agent, or with the hub."})
 		it.Kind, it.State, it.Priority, it.ExpiresAt, it.Content.Held = inbox.Question, inbox.Open, inbox.High, t.now.Add(startWait), true
 		it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Start it"}, {Value: inbox.Deny, Label: "Do not start it"}}}
@@ -67,7 +68,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		switch {
 		case ended.State == inbox.Expired:
 			return nil, faultf(expired, "nobody said in time whether it may start")
-		case !allows(ended):
+		case ended.Outcome.Verdict() != inbox.Allowed:
 			text := "the person did not let it start"
 			if ended.Outcome.Comment != "" {
 				text += ": " + ended.Outcome.Comment

@@ -229,7 +229,7 @@ func (t *turn) direct(a crew.Agent, entries []mailbox.Entry) error {
 	t.rung[a.Principal] = true
 	for _, e := range entries {
 		kind := "signal"
-		if p := member(e.Body, "priority"); p == "urgent" || p == "high" {
+		if p := wire.Text(e.Body, "priority"); p == "urgent" || p == "high" {
 			kind = "alert"
 		}
 		n := note("message.send", str("from", e.From), str("to", a.ID), str("type", kind),

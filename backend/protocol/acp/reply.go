@@ -12,11 +12,11 @@ import (
 // are added when it is put into the queue.
 func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	params, _ := wire.Get(it.Original, "params")
-	switch method := member(it.Original, "method"); {
+	switch method := wire.Text(it.Original, "method"); {
 	case it.Content.Call != nil:
 		return inbox.Reply{Body: gateReply(it, params)}, nil
 	case method == "agent.spawn":
-		return inbox.Reply{Body: wire.Compose([]wire.Member{truth("started", allows(it))})}, nil
+		return inbox.Reply{Body: wire.Compose([]wire.Member{truth("started", it.Outcome.Verdict() == inbox.Allowed)})}, nil
 	case method == "tool.invoke":
 		return inbox.Reply{Body: toolReply(it, params)}, nil
 	case method == "task.submit":
@@ -24,12 +24,6 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	default:
 		return inbox.Reply{Body: queryReply(it, params)}, nil
 	}
-}
-
-// allows says whether the person, or a rule for them, said yes in so many words.
-func allows(it inbox.Item) bool {
-	value, _ := wire.String(it.Outcome.Value)
-	return it.State == inbox.Answered && value == inbox.Allow
 }
 
 // value is what the person answered, as the submitter gets it: of a free answer its text. nil: there is none.
@@ -57,7 +51,7 @@ func taskReply(it inbox.Item, params []byte) []byte {
 
 // addresseeOf is who was asked, as the answer names them: the person is the one and only.
 func addresseeOf(params []byte) string {
-	id := member(params, "agentId")
+	id := wire.Text(params, "agentId")
 	if strings.HasPrefix(id, "human:") {
 		return "human"
 	}
@@ -65,7 +59,7 @@ func addresseeOf(params []byte) string {
 }
 
 func toolReply(it inbox.Item, params []byte) []byte {
-	m := []wire.Member{str("agentId", "human"), {Name: "tool", Value: wire.Quote(member(params, "tool"))}}
+	m := []wire.Member{str("agentId", "human"), {Name: "tool", Value: wire.Quote(wire.Text(params, "tool"))}}
 	if v := value(it); v != nil {
 		m = append(m, wire.Member{Name: "output", Value: v})
 	} else {
@@ -76,10 +70,10 @@ func toolReply(it inbox.Item, params []byte) []byte {
 
 // gateReply is the use of a tool itself, where it was let through, and otherwise the result that says why not.
 func gateReply(it inbox.Item, params []byte) []byte {
-	if allows(it) {
+	if it.Outcome.Verdict() == inbox.Allowed {
 		return invoke(params, it.Content.RunID, it.Content.Call.Session)
 	}
-	return note("tool.result", str("agentId", member(params, "agentId")), str("tool", member(params, "tool")), str("error", because(it, "by the person")), correlationOf(it))
+	return note("tool.result", str("agentId", wire.Text(params, "agentId")), str("tool", wire.Text(params, "tool")), str("error", because(it, "by the person")), correlationOf(it))
 }
 
 // because says in words why there is no answer.
@@ -103,7 +97,7 @@ func queryReply(it inbox.Item, params []byte) []byte {
 	if it.Outcome.Comment != "" {
 		payload = append(payload, str("comment", it.Outcome.Comment))
 	}
-	return note("message.send", str("from", from), str("to", member(params, "from")), str("type", "insight"),
+	return note("message.send", str("from", from), str("to", wire.Text(params, "from")), str("type", "insight"),
 		wire.Member{Name: "payload", Value: wire.Compose(payload)}, correlationOf(it))
 }
 

@@ -78,7 +78,7 @@ func (t *turn) giveUp(d crew.Delivery) error {
 		return nil
 	}
 	params, _ := wire.Get(d.Message, "params")
-	w, err := t.WorkFor(kind, d.Agent, member(params, "correlationId"))
+	w, err := t.WorkFor(kind, d.Agent, wire.Text(params, "correlationId"))
 	if errors.Is(err, crew.ErrNoWork) || (err == nil && !w.Open) {
 		return nil
 	}
@@ -135,11 +135,11 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 		if err != nil || !w.Open || w.Item != it.ID {
 			return err
 		}
-		if !w.Gated || !allows(it) {
+		if !w.Gated || it.Outcome.Verdict() != inbox.Allowed {
 			if err := t.CloseWork(w.N); err != nil {
 				return err
 			}
-			return t.forward(w, w.Item, member(it.Response, "method"), it.Response)
+			return t.forward(w, w.Item, wire.Text(it.Response, "method"), it.Response)
 		}
 		to, err := t.CrewAgent(w.Addressee)
 		if errors.Is(err, crew.ErrUnknownAgent) { // it ended, and is forgotten

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
@@ -26,7 +27,7 @@ func read(payload []byte, fallback string) says {
 	used := map[string]bool{}
 	first := func(names []string) string {
 		for _, name := range names {
-			if text := member(payload, name); strings.TrimSpace(text) != "" {
+			if text := wire.Text(payload, name); strings.TrimSpace(text) != "" {
 				used[name] = true
 				return text
 			}
@@ -36,7 +37,7 @@ func read(payload []byte, fallback string) says {
 	title, body := first(titles), first(bodies)
 	switch {
 	case title != "":
-		s.title, s.body = clip(oneLine(title), maxTitle), body
+		s.title, s.body = brief.Clip(brief.Line(title), maxTitle), body
 		if s.title != title && body == "" {
 			s.body = title
 		}
@@ -48,12 +49,12 @@ func read(payload []byte, fallback string) says {
 	default:
 		s.title = fallback
 	}
-	s.body = clip(s.body, maxBodyText)
+	s.body = brief.Clip(s.body, maxBodyText)
 	members, _ := wire.Members(payload) // it passed its schema
 	var rest []wire.Member
 	for _, m := range members {
 		text, _ := wire.String(m.Value)
-		cut := oneLine(text) != s.title && text != s.body // there was no room for all of it
+		cut := brief.Line(text) != s.title && text != s.body // there was no room for all of it
 		if !used[m.Name] || cut {
 			rest = append(rest, m)
 		}
@@ -86,11 +87,11 @@ func toolData(q *request) []inbox.Part {
 // firstLine is the first line of a text that has any, as a title.
 func firstLine(text, fallback string) string {
 	for line := range strings.Lines(text) {
-		if line = oneLine(line); line != "" {
-			return clip(line, maxTitle)
+		if line = brief.Line(line); line != "" {
+			return brief.Clip(line, maxTitle)
 		}
 	}
-	return clip(oneLine(fallback), maxTitle)
+	return brief.Clip(brief.Line(fallback), maxTitle)
 }
 
 // telling are the inputs that say most of a tool's use, best first.
@@ -98,9 +99,9 @@ var telling = []string{"command", "file_path", "path", "url", "query", "prompt",
 
 func toolTitle(tool string, input []byte) string {
 	for _, name := range telling {
-		if text := member(input, name); text != "" {
-			return clip(oneLine(tool+": "+text), maxTitle)
+		if text := wire.Text(input, name); text != "" {
+			return brief.Clip(brief.Line(tool+": "+text), maxTitle)
 		}
 	}
-	return clip(oneLine(tool), maxTitle)
+	return brief.Clip(brief.Line(tool), maxTitle)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
@@ -89,7 +90,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	it := t.between(q, from, to, correlation)
 	it.Kind, it.State = inbox.Task, inbox.Open
 	it.Title = firstLine(q.text("prompt"), "A task for "+to.ID)
-	it.Content.Action = &inbox.ActionRequest{Instructions: clip(q.text("prompt"), maxBodyText)}
+	it.Content.Action = &inbox.ActionRequest{Instructions: brief.Clip(q.text("prompt"), maxBodyText)}
 	it.Content.Context = append(data(q.value("context")), beyond("prompt", q.text("prompt"), maxBodyText)...)
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
@@ -122,7 +123,7 @@ func (t *turn) between(q *request, from, to crew.Agent, correlation string) inbo
 	return inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Notice, State: inbox.Queued, Agent: from.Peer, ReceivedAt: t.now, ChangedAt: t.now, Original: q.raw,
 		Mailbox: &inbox.Mailbox{State: inbox.MailboxState(mailbox.Queued)},
-		Content: inbox.Content{To: mailbox.Address(to.Peer, ""), ToAgent: to.Peer, RunID: clip(correlation, 200), Runtime: clip(from.Role, 100)},
+		Content: inbox.Content{To: mailbox.Address(to.Peer, ""), ToAgent: to.Peer, RunID: brief.Clip(correlation, 200), Runtime: brief.Clip(from.Role, 100)},
 	}
 }
 
@@ -160,7 +161,7 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err != nil {
 			return err
 		}
-		if err := t.progressed(w, q.value("progress"), clip(q.text("chunk"), maxChunk)); err != nil {
+		if err := t.progressed(w, q.value("progress"), brief.Clip(q.text("chunk"), maxChunk)); err != nil {
 			return err
 		}
 		return t.forward(w, "", progress, note(progress, said(q, w, "chunk", "progress")...))
@@ -184,7 +185,7 @@ func (t *turn) progressed(w crew.Work, part []byte, chunk string) error {
 	if p := before.Progress; p != nil {
 		now.Part, now.Lines = p.Part, p.Lines+1
 	}
-	says := oneLine(chunk)
+	says := brief.Line(chunk)
 	if part != nil {
 		v, err := wire.Value(part)
 		if err != nil {
@@ -229,7 +230,7 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		}
 		it, err := t.Item(w.Item)
 		if err == nil {
-			d := inbox.Decision{Verb: inbox.Complete, Comment: clip(shown(q.value("output")), inbox.MaxNote)}
+			d := inbox.Decision{Verb: inbox.Complete, Comment: brief.Clip(shown(q.value("output")), inbox.MaxNote)}
 			err = t.end(w.Item, d, inbox.Actor{Kind: inbox.Agent, ID: it.Content.ToAgent}, n)
 		}
 		if err != nil && !errors.Is(err, inbox.ErrNotFound) {

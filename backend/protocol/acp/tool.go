@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
@@ -65,7 +66,7 @@ func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 		return err
 	}
 	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
-		Tool: q.text("tool"), Arguments: q.value("input"), Platform: clip(to.Role, 100), Session: from.ID, Request: "inv_" + inbox.RandomName()}}
+		Tool: q.text("tool"), Arguments: q.value("input"), Platform: brief.Clip(to.Role, 100), Session: from.ID, Request: "inv_" + inbox.RandomName()}}
 	ask.ruling = t.b.Gate.JudgeBy(rules, ask.subject)
 	ask.asks = ask.ruling.Verdict == gate.Ask && (ask.ruling.Rule.ID != "" || gateHolds(t.b.Settings.Get().Gate(), q.text("tool")))
 	return nil
@@ -165,7 +166,7 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		correlation, pointer := member(q.value("output"), "_correlationId"), "/params/output/_correlationId"
+		correlation, pointer := wire.Text(q.value("output"), "_correlationId"), "/params/output/_correlationId"
 		if correlation == "" {
 			correlation, pointer = q.text("correlationId"), "/params/correlationId"
 		}
@@ -201,7 +202,7 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 func outputOf(q *request, w crew.Work) []wire.Member {
 	m := pick(q.params, "agentId", "tool", "output", "error")
 	for i := range m {
-		if m[i].Name != "output" || member(m[i].Value, "_correlationId") == "" {
+		if m[i].Name != "output" || wire.Text(m[i].Value, "_correlationId") == "" {
 			continue
 		}
 		output, _ := wire.Members(m[i].Value) // it has a member

@@ -5,9 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 	"deskbell/backend/signing"
+	"deskbell/backend/wire"
 )
 
 const (
@@ -39,7 +42,7 @@ func TestChainVectors(t *testing.T) {
 		if f := q.read(signed); f != nil {
 			t.Fatal(f)
 		}
-		if got := member(q.get("signature"), "value"); got != v.value {
+		if got := wire.Text(q.get("signature"), "value"); got != v.value {
 			t.Errorf("signature %s", got)
 		}
 		hash, err := guardian.RequestHash(q.params)
@@ -122,7 +125,7 @@ func TestAStepThatWaitsLetsItsRequestGo(t *testing.T) {
 
 // A line about a call says what it does: what is looked for, and which files a patch changes.
 func TestDescribe(t *testing.T) {
-	const patch = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
+	const change = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"Bash", `{"command":"ls","description":"d"}`, "Bash: ls"},
 		{"Grep", `{"pattern":"login","path":"src"}`, "Grep: login in src"},
@@ -131,12 +134,12 @@ func TestDescribe(t *testing.T) {
 		{"LS", `{"path":"src"}`, "LS: src"},
 		{"Edit", `{"file_path":"a","pattern":"x"}`, "Edit: a"},
 		{"search", `{"query":"q","path":"p"}`, "search: q in p"},
-		{patchTool, patch, "apply_patch: change src/a.go, add b c.md, delete /etc/x"},
-		{patchTool, `{"command":"+x"}`, "apply_patch: +x"},
+		{patch.Tool, change, "apply_patch: change src/a.go, add b c.md, delete /etc/x"},
+		{patch.Tool, `{"command":"+x"}`, "apply_patch: +x"},
 		{"Bash", `{"command":"*** Begin Patch\n*** Update File: a"}`, "Bash: *** Begin Patch *** Update File: a"},
 		{"X", `{}`, "X"},
 	} {
-		if got := oneLine(describe(c.tool, []byte(c.arguments))); got != c.want {
+		if got := brief.Line(describe(c.tool, []byte(c.arguments))); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.tool, c.arguments, got, c.want)
 		}
 	}
@@ -191,8 +194,8 @@ func TestLookup(t *testing.T) {
 
 func TestClip(t *testing.T) {
 	for _, c := range []struct{ in, want string }{{"abc", "abc"}, {"abcdefgh", "ab…"}, {"aé€xyz", "a…"}, {"€€€", "…"}} {
-		if got := clip(c.in, 5); got != c.want {
-			t.Errorf("clip(%q) is %q, want %q", c.in, got, c.want)
+		if got := brief.Clip(c.in, 5); got != c.want {
+			t.Errorf("brief.Clip(%q) is %q, want %q", c.in, got, c.want)
 		}
 	}
 }

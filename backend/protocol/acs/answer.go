@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
@@ -65,7 +66,7 @@ func (d decision) members() ([]wire.Member, error) {
 func (d decision) fit(m method, edits bool) decision {
 	if d.Verdict == modify && m.permits(modify) && !edits {
 		by := d
-		d = denied(reasonModify, fmt.Sprintf("The answer was to go on with other arguments, which this agent cannot take: %s", clip(string(d.Modifications.Overrides), 1000)))
+		d = denied(reasonModify, fmt.Sprintf("The answer was to go on with other arguments, which this agent cannot take: %s", brief.Clip(string(d.Modifications.Overrides), 1000)))
 		d.References, d.Data = by.References, by.Data
 	}
 	if m.permits(d.Verdict) {

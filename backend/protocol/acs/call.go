@@ -8,9 +8,11 @@ import (
 	"strings"
 	"unicode"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/patch"
 	"deskbell/backend/wire"
 )
 
@@ -31,18 +33,18 @@ func (s *step) call() inbox.Call {
 	p := platformOf(s.session.Platform)
 	c := inbox.Call{
 		Platform: s.session.Platform, Folder: s.folder(), Session: s.session.ID, Request: s.requestID(),
-		Permission: clip(s.claimed("permission_mode"), 100), BypassesPrompt: gate.OwnQuestion(s.session.Platform),
+		Permission: brief.Clip(s.claimed("permission_mode"), 100), BypassesPrompt: gate.OwnQuestion(s.session.Platform),
 	}
 	payload := s.get("payload")
 	switch {
 	case s.method.mcp != "":
 		params := wireOf(payload, "params")
-		c.Tool, c.Arguments = mcpTool(member(params, "name")), wireOf(params, "arguments")
+		c.Tool, c.Arguments = mcpTool(wire.Text(params, "name")), wireOf(params, "arguments")
 		c.Extra = mcpExtra(params)
 	case s.method.name == "steps/toolCallRequest":
 		tool := wireOf(payload, "tool")
-		c.Tool, c.Arguments = member(tool, "name"), unwrap(wireOf(payload, "arguments"))
-		c.Provider, c.Version = member(tool, "provider"), member(tool, "version")
+		c.Tool, c.Arguments = wire.Text(tool, "name"), unwrap(wireOf(payload, "arguments"))
+		c.Provider, c.Version = wire.Text(tool, "provider"), wire.Text(tool, "version")
 		c.Extra = otherCommand(payload, c.Arguments)
 		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
 			c.About = about
@@ -158,7 +160,7 @@ func (s *step) folder() string {
 // lastName is the last part of a path, of whatever system.
 func lastName(folder string) string {
 	folder = strings.TrimRight(folder, `/\`)
-	return clip(folder[strings.LastIndexAny(folder, `/\`)+1:], 200)
+	return brief.Clip(folder[strings.LastIndexAny(folder, `/\`)+1:], 200)
 }
 
 // before tells what the agent was last told, and what it did since. The call is judged without it if need be.
@@ -177,7 +179,7 @@ func (b *Binding) before(ctx context.Context, s *step, c *inbox.Call) {
 		case earlier.Method == "steps/turnStart", earlier.Method == "steps/turnEnd":
 		default:
 			c.Steps = append(c.Steps, inbox.Step{
-				At: earlier.At, What: strings.TrimPrefix(earlier.Method, "steps/"), Text: clip(became(earlier)+earlier.Summary, maxSummary), Verdict: string(earlier.Verdict),
+				At: earlier.At, What: strings.TrimPrefix(earlier.Method, "steps/"), Text: brief.Clip(became(earlier)+earlier.Summary, maxSummary), Verdict: string(earlier.Verdict),
 			})
 		}
 	}
@@ -251,18 +253,18 @@ func title(s *step) string {
 	c := s.subject.Call
 	switch s.method.name {
 	case "steps/subagentStart":
-		if name := member(c.Arguments, "agent_name"); name != "" {
-			return clip("Start a subagent: "+oneLine(name), maxTitle)
+		if name := wire.Text(c.Arguments, "agent_name"); name != "" {
+			return brief.Clip("Start a subagent: "+brief.Line(name), maxTitle)
 		}
 		return "Start a subagent"
 	case "steps/skillRegister":
-		return clip("Register a skill: "+oneLine(member(c.Arguments, "skill_id")), maxTitle)
+		return brief.Clip("Register a skill: "+brief.Line(wire.Text(c.Arguments, "skill_id")), maxTitle)
 	case "steps/skillLoad":
-		return clip("Load a skill: "+oneLine(member(c.Arguments, "skill_id")), maxTitle)
+		return brief.Clip("Load a skill: "+brief.Line(wire.Text(c.Arguments, "skill_id")), maxTitle)
 	case "steps/preCompact":
 		return "Compact the context"
 	}
-	return clip(oneLine(describe(c.Tool, c.Arguments)), maxTitle)
+	return brief.Clip(brief.Line(describe(c.Tool, c.Arguments)), maxTitle)
 }
 
 // telling are the arguments that say most of a call, best first: what is looked for says more than where.
@@ -270,14 +272,14 @@ var telling = []string{"command", "file_path", "url", "query", "pattern", "path"
 
 func describe(tool string, arguments []byte) string {
 	for _, name := range telling {
-		text := member(arguments, name)
+		text := wire.Text(arguments, name)
 		switch {
 		case text == "":
 			continue
-		case name == "command" && tool == patchTool:
+		case name == "command" && tool == patch.Tool:
 			text = patched(text)
 		case name == "query" || name == "pattern":
-			if where := member(arguments, "path"); where != "" {
+			if where := wire.Text(arguments, "path"); where != "" {
 				text += " in " + where
 			}
 		}
@@ -286,27 +288,24 @@ func describe(tool string, arguments []byte) string {
 	return tool
 }
 
-// patchTool is Codex's tool that changes files by a patch.
-const patchTool = "apply_patch"
-
-// patchHeads are how a patch begins a file, and what it does to it.
-var patchHeads = []struct{ head, does string }{{"*** Update File: ", "change "}, {"*** Add File: ", "add "}, {"*** Delete File: ", "delete "}}
+// patchDoes is what a patch does to a file, as a word before its name.
+var patchDoes = map[patch.Change]string{patch.Update: "change ", patch.Add: "add ", patch.Delete: "delete "}
 
 // patched says which files a patch changes; the patch itself, where it names none.
-func patched(patch string) string {
+func patched(text string) string {
 	var files []string
-	for line := range strings.Lines(patch) {
-		for _, h := range patchHeads {
-			if file, ok := strings.CutPrefix(line, h.head); ok {
-				files = append(files, h.does+strings.TrimSpace(file))
-			}
+	for _, f := range patch.Files(text) {
+		if f.Path == "" {
+			continue
 		}
-		if to, moves := strings.CutPrefix(line, "*** Move to: "); moves && len(files) > 0 {
-			files[len(files)-1] += " → " + strings.TrimSpace(to)
+		says := patchDoes[f.Change] + f.Path
+		if f.To != "" {
+			says += " → " + f.To
 		}
+		files = append(files, says)
 	}
 	if len(files) == 0 {
-		return patch
+		return text
 	}
 	return strings.Join(files, ", ")
 }
@@ -316,37 +315,35 @@ func blank(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 // Retell is a line about a step for whoever reads its session, and the turn that it belongs to. Both are the agent's own
 // text, and follow from what was received: from that its chain vouches for them.
 func Retell(method string, params []byte) (line, turn string) {
 	payload := wireOf(params, "payload")
-	turn = clip(member(wireOf(params, "metadata"), "turn_id"), 200)
-	tool := member(wireOf(payload, "tool"), "name")
+	turn = brief.Clip(wire.Text(wireOf(params, "metadata"), "turn_id"), 200)
+	tool := wire.Text(wireOf(payload, "tool"), "name")
 	switch method {
 	case "steps/toolCallRequest":
-		return clip(oneLine(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
+		return brief.Clip(brief.Line(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
 	case "steps/toolCallResult":
-		return clip(oneLine(tool+": "+member(payload, "exit_status")), maxSummary), turn
+		return brief.Clip(brief.Line(tool+": "+wire.Text(payload, "exit_status")), maxSummary), turn
 	case "steps/userMessage":
-		return clip(contentText(payload), maxPrompt), turn
+		return brief.Clip(contentText(payload), maxPrompt), turn
 	case "steps/agentResponse":
-		return clip(oneLine(contentText(payload)), maxSummary), turn
+		return brief.Clip(brief.Line(contentText(payload)), maxSummary), turn
 	case "steps/subagentStart":
-		return clip(oneLine(member(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary), turn
+		return brief.Clip(brief.Line(wire.Text(wireOf(payload, "subagent_descriptor"), "agent_name")), maxSummary), turn
 	case "steps/skillRegister", "steps/skillLoad", "steps/skillUnload":
-		return clip(oneLine(member(payload, "skill_id")), maxSummary), turn
+		return brief.Clip(brief.Line(wire.Text(payload, "skill_id")), maxSummary), turn
 	case "steps/turnEnd", "steps/subagentStop":
-		return clip(member(payload, "outcome"), maxSummary), turn
+		return brief.Clip(wire.Text(payload, "outcome"), maxSummary), turn
 	case "steps/sessionEnd":
-		return clip(member(payload, "reason"), maxSummary), turn
+		return brief.Clip(wire.Text(payload, "reason"), maxSummary), turn
 	case "agbom/snapshot", "agbom/changed":
 		return components(payload), turn
 	}
 	if m, _, _ := lookup(method); m.mcp == toolsCall {
 		inner := wireOf(payload, "params")
-		return clip(oneLine(describe(mcpTool(member(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
+		return brief.Clip(brief.Line(describe(mcpTool(wire.Text(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
 	}
 	return "", turn
 }
@@ -359,7 +356,7 @@ func contentText(payload []byte) string {
 	}
 	var texts []string
 	for _, p := range parts {
-		if text := member(p, "value"); text != "" && member(p, "type") == "text" {
+		if text := wire.Text(p, "value"); text != "" && wire.Text(p, "type") == "text" {
 			texts = append(texts, text)
 		}
 	}

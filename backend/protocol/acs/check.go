@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/fleet"
 	"deskbell/backend/guardian"
 	"deskbell/backend/signing"
@@ -58,7 +59,7 @@ func (b *Binding) authenticate(q *request) *fault {
 		b.alert(q, alertSignature, "sent a request whose signature is not right: it may have another secret")
 		return faultf(signatureFailed, "signature_mismatch", "the signature does not fit the request")
 	}
-	q.signed, q.key, q.keyID = true, key, member(signature, "key_id")
+	q.signed, q.key, q.keyID = true, key, wire.Text(signature, "key_id")
 	return nil
 }
 
@@ -130,7 +131,7 @@ func (b *Binding) fresh(q *request) *fault {
 	if err == nil && b.Now().Sub(sent).Abs() <= skew {
 		return nil
 	}
-	b.alert(q, alertSkew, "sent a request whose time is not this hub's: %s", clip(q.text("timestamp"), 40))
+	b.alert(q, alertSkew, "sent a request whose time is not this hub's: %s", brief.Clip(q.text("timestamp"), 40))
 	return faultf(badTimestamp, "timestamp_out_of_window", "the request's time is more than %d seconds from the hub's", int(skew.Seconds())).
 		with("skew_window_ms", fmt.Append(nil, skew.Milliseconds()))
 }
@@ -191,7 +192,7 @@ func checkMCP(s *step) *fault {
 		return nil
 	}
 	params, _ := wire.Get(payload, "params")
-	if member(params, "name") == "" {
+	if wire.Text(params, "name") == "" {
 		return faultf(invalidParams, "payload_invalid", "/params/payload/params/name must name a tool")
 	}
 	if arguments, ok := wire.Get(params, "arguments"); ok && arguments[0] != '{' {
@@ -215,9 +216,9 @@ func (b *Binding) note(q *request, code string) {
 	case q.step != nil && q.step.session.Agent != "":
 		actor = "agent:" + q.step.session.Agent
 	case q.signed:
-		actor = "agent:" + fleet.PeerID(Name, clip(q.claimed("agent_id"), 200)) // of those who share the secret
+		actor = "agent:" + fleet.PeerID(Name, brief.Clip(q.claimed("agent_id"), 200)) // of those who share the secret
 	}
-	b.Fleet.Refused(context.Background(), actor, "ACS "+clip(q.method, 200), code)
+	b.Fleet.Refused(context.Background(), actor, "ACS "+brief.Clip(q.method, 200), code)
 }
 
 // The kinds of alert.
@@ -233,5 +234,5 @@ const (
 // alert tells the person of a request that was refused for what it showed of its sender, and notes it.
 func (b *Binding) alert(q *request, kind, format string, args ...any) {
 	b.note(q, kind)
-	b.Guardian.Alert(guardian.Alert{At: q.at, Kind: kind, Agent: clip(q.claimed("agent_id"), 200), Text: fmt.Sprintf(format, args...)})
+	b.Guardian.Alert(guardian.Alert{At: q.at, Kind: kind, Agent: brief.Clip(q.claimed("agent_id"), 200), Text: fmt.Sprintf(format, args...)})
 }

@@ -3,7 +3,6 @@ package acs
 import (
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"deskbell/backend/wire"
 )
@@ -69,10 +68,10 @@ func (q *request) get(name string) []byte {
 }
 
 // text returns a member of params that is a text.
-func (q *request) text(name string) string { return member(q.params, name) }
+func (q *request) text(name string) string { return wire.Text(q.params, name) }
 
 // claimed returns a member of the metadata that is a text. All of the metadata is what the agent says of itself.
-func (q *request) claimed(name string) string { return member(q.get("metadata"), name) }
+func (q *request) claimed(name string) string { return wire.Text(q.get("metadata"), name) }
 
 // requestID is the id that the answer is bound to, and the step's name in its chain.
 func (q *request) requestID() string { return q.text("request_id") }
@@ -84,23 +83,4 @@ func (q *request) session() string { return q.claimed("session_id") }
 func major(version string) string {
 	m, _, _ := strings.Cut(version, ".")
 	return m
-}
-
-// clip cuts a text to n bytes at most, between two runes, and shows that it did.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	cut := n - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
-
-// member is the text of a member of an object; empty when there is none, or it is no text.
-func member(object []byte, name string) string {
-	raw, _ := wire.Get(object, name)
-	text, _ := wire.String(raw)
-	return text
 }

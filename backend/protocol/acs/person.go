@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
@@ -26,8 +27,8 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
 		Content: inbox.Content{
-			Project: lastName(s.folder()), Runtime: clip(s.session.Platform, 100), Call: &call, Held: true, PersonOnly: true,
-			Request: &inbox.Request{Mode: inbox.Select, Options: options(call)},
+			Project: lastName(s.folder()), Runtime: brief.Clip(s.session.Platform, 100), Call: &call, Held: true, PersonOnly: true,
+			Request: &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(len(call.Editable) > 0)},
 		},
 	}
 	// That it waits is recorded before there is a card, so that no card is ever without its judgement.
@@ -57,15 +58,6 @@ func (s *step) letGo() {
 	s.id, s.params = bytes.Clone(s.id), pick(s.params, "request_id")
 	c := &s.subject.Call
 	c.Arguments, c.Extra = bytes.Clone(c.Arguments), bytes.Clone(c.Extra)
-}
-
-// options are what the person may answer.
-func options(c inbox.Call) []inbox.Option {
-	all := []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}
-	if len(c.Editable) > 0 {
-		all = append(all, inbox.Option{Value: inbox.AllowEdited, Label: "Allow with changes"})
-	}
-	return all
 }
 
 // await returns the answer of a step that waits for the person.
@@ -155,23 +147,19 @@ func (b *Binding) answered(ctx context.Context, s *step, it inbox.Item) []byte {
 // Reply implements inbox.Replier: the decision that an ended card means. What binds it to its request, and the
 // signature, are added when it goes out.
 func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
-	d, err := meaning(it)
-	if err != nil {
-		return inbox.Reply{}, err
-	}
-	body, err := json.Marshal(d)
+	body, err := json.Marshal(meaning(it))
 	return inbox.Reply{Body: body}, err
 }
 
-// meaning reads an outcome as a decision. Only one that says so in so many words allows anything.
-func meaning(it inbox.Item) (decision, error) {
+// meaning reads an outcome as a decision.
+func meaning(it inbox.Item) decision {
 	out := it.Outcome
 	if id, ok := strings.CutPrefix(out.Actor, gate.RuleJudge); ok { // one that came while the call waited
 		verdict := gate.Deny
-		if value, _ := wire.String(out.Value); out.State == inbox.Answered && value == inbox.Allow {
+		if out.Verdict() == inbox.Allowed {
 			verdict = gate.Allow
 		}
-		return ruled(gate.Ruling{Verdict: verdict, Rule: gate.Rule{ID: id, Reason: out.Comment}}), nil
+		return ruled(gate.Ruling{Verdict: verdict, Rule: gate.Rule{ID: id, Reason: out.Comment}})
 	}
 	said := func(text, code string) decision {
 		if out.Comment != "" {
@@ -181,30 +169,24 @@ func meaning(it inbox.Item) (decision, error) {
 		d.Data = approval(out)
 		return d
 	}
+	switch out.Verdict() {
+	case inbox.Allowed:
+		return decision{Verdict: allow, Reasoning: out.Comment, Data: approval(out)}
+	case inbox.AllowedChanged:
+		text := out.Comment
+		if text == "" {
+			text = "Allowed with other arguments by the person at this hub."
+		}
+		return decision{Verdict: modify, Reasoning: text, Modifications: &modifications{Overrides: out.Arguments}, Data: approval(out)}
+	}
 	switch out.State {
-	case inbox.Answered:
-		var value string
-		if err := json.Unmarshal(out.Value, &value); err != nil {
-			return decision{}, fmt.Errorf("answer to a call: %w", err)
-		}
-		switch value {
-		case inbox.Allow:
-			return decision{Verdict: allow, Reasoning: out.Comment, Data: approval(out)}, nil
-		case inbox.AllowEdited:
-			text := out.Comment
-			if text == "" {
-				text = "Allowed with other arguments by the person at this hub."
-			}
-			return decision{Verdict: modify, Reasoning: text, Modifications: &modifications{Overrides: out.Arguments}, Data: approval(out)}, nil
-		}
-		return said("Refused by the person at this hub.", reasonHuman), nil
-	case inbox.Declined:
-		return said("Refused by the person at this hub.", reasonHuman), nil
+	case inbox.Answered, inbox.Declined:
+		return said("Refused by the person at this hub.", reasonHuman)
 	case inbox.Expired:
 		within := it.ExpiresAt.Sub(it.ReceivedAt).Round(time.Second)
-		return denied(reasonTimeout, fmt.Sprintf("No answer from the person within %d seconds.", int(within.Seconds()))), nil
+		return denied(reasonTimeout, fmt.Sprintf("No answer from the person within %d seconds.", int(within.Seconds())))
 	}
-	return denied(reasonGone, "The agent did not wait for the answer."), nil
+	return denied(reasonGone, "The agent did not wait for the answer.")
 }
 
 // approval is what the agent's host is told of who decided, and when.

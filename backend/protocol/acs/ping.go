@@ -10,7 +10,7 @@ import (
 // nothing up. It is signed only to those who signed: nobody else obtains a signature over ids of their choice.
 func (b *Binding) ping(q *request) []byte {
 	if key, err := signing.SessionKey(b.Secret, q.session()); err == nil && q.session() != "" && signing.VerifyEnvelope(key, q.raw, "params") {
-		q.signed, q.key, q.keyID = true, key, member(q.get("signature"), "key_id")
+		q.signed, q.key, q.keyID = true, key, wire.Text(q.get("signature"), "key_id")
 	}
 	if f := b.checkEnvelope(q); f != nil {
 		return b.errorAnswer(q, f)

@@ -32,7 +32,7 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 		return b.failed(s.request, err), nil
 	}
 	chained := true // the agent's idea of the chain, if it has one, is the hub's
-	known := member(wireOf(s.get("metadata"), "session_state"), "chain_hash")
+	known := wire.Text(wireOf(s.get("metadata"), "session_state"), "chain_hash")
 	next := guardian.Step{
 		Request: s.requestID(), Method: s.method.name, At: s.at, SentAt: s.text("timestamp"), Params: s.params,
 	}
@@ -271,14 +271,14 @@ func (b *Binding) history(ctx context.Context, s *step) (*decision, error) {
 		d := denied(reasonIntent, "The session's intent cannot be changed.")
 		return &d, nil
 	case "steps/skillLoad":
-		id, digest := member(payload, "skill_id"), wireOf(payload, "digest")
+		id, digest := wire.Text(payload, "skill_id"), wireOf(payload, "digest")
 		approved := false
 		err := b.walk(ctx, s, func(earlier guardian.Step, payload []byte) bool {
-			if earlier.Method != "steps/skillRegister" || earlier.Verdict != gate.Allow || member(payload, "skill_id") != id {
+			if earlier.Method != "steps/skillRegister" || earlier.Verdict != gate.Allow || wire.Text(payload, "skill_id") != id {
 				return false
 			}
 			registered := wireOf(wireOf(payload, "definition"), "digest")
-			approved = slices.Equal([]string{member(registered, "algorithm"), member(registered, "value")}, []string{member(digest, "algorithm"), member(digest, "value")})
+			approved = slices.Equal([]string{wire.Text(registered, "algorithm"), wire.Text(registered, "value")}, []string{wire.Text(digest, "algorithm"), wire.Text(digest, "value")})
 			return approved
 		})
 		if err != nil || approved {

@@ -177,12 +177,12 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
 	}
 	return b.Mailbox.Stream(ctx, c.Agent.ID, session, ready, func(e mailbox.Entry) error {
-		return write("event: entry\nid: " + e.Key + "\ndata: " + string(oneLine(e.Row)) + "\n\n")
+		return write("event: entry\nid: " + e.Key + "\ndata: " + string(unbroken(e.Row)) + "\n\n")
 	}, func() error { return write(": still here\n\n") })
 }
 
-// oneLine writes a JSON text on one line: outside strings, a line break is white space; inside, it cannot stand.
-func oneLine(row []byte) []byte {
+// unbroken writes a JSON text on one line: outside strings, a line break is white space; inside, it cannot stand.
+func unbroken(row []byte) []byte {
 	out := make([]byte, len(row))
 	for i, c := range row {
 		if c == '\n' || c == '\r' {

@@ -58,7 +58,7 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 	if err != nil {
 		return inbox.Item{}, err
 	}
-	digest, err := payloadDigest(raw)
+	digest, err := messageDigest(raw)
 	if err != nil {
 		return inbox.Item{}, invalidShape("", err.Error())
 	}
@@ -151,8 +151,8 @@ func mustGet(raw []byte, name string) []byte {
 	return v
 }
 
-// payloadDigest stands for a message when a key is used again: everything counts but the session and the run (MA2H §8.1).
-func payloadDigest(raw []byte) ([]byte, error) {
+// messageDigest stands for a message when a key is used again: everything counts but the session and the run (MA2H §8.1).
+func messageDigest(raw []byte) ([]byte, error) {
 	bare, err := wire.Without(raw, "agent.session", "agent.run_id")
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	}
 	it := l.item(e, a)
 	it.Title, it.Content.Body, it.Content.Call = oneLine(describe(call), maxTitle), "", call
-	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Allow"}, {Value: inbox.Deny, Label: "Deny"}}}
+	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}
 	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
 		return w.fail("The hub could not record the question.")
 	}
@@ -106,7 +106,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	if !l.judged(ctx, w, a, gate.Decided(s, it)) {
 		return w.fail("The hub could not record the decision.")
 	}
-	if o := it.Outcome; o != nil && (o.State == inbox.Declined || o.State == inbox.Answered && !allows(o)) {
+	if o := it.Outcome; o.Verdict() == inbox.Denied {
 		w.refused = &pirpc.Refusal{By: o.Actor, Reason: o.Comment}
 	}
 	return gateAnswer(it.Outcome)
@@ -122,12 +122,6 @@ func (w *waiting) verdict(allow bool, by, reason string) pirpc.Answer {
 
 // fail refuses a call that the hub cannot judge.
 func (w *waiting) fail(why string) pirpc.Answer { return w.verdict(false, "system:error", why) }
-
-// allows says whether an outcome lets the call happen.
-func allows(o *inbox.Outcome) bool {
-	value, _ := wire.String(o.Value)
-	return o.State == inbox.Answered && value == inbox.Allow
-}
 
 // judged stores how a call was judged, before its answer leaves. Ids of calls are the model's, and some count anew in
 // every turn: one that was used before is told apart by the dialog's own.
@@ -155,7 +149,7 @@ func gateAnswer(o *inbox.Outcome) pirpc.Answer {
 		return pirpc.Answer{}
 	}
 	switch {
-	case allows(o):
+	case o.Verdict() == inbox.Allowed:
 		return verdict(true, o.Comment)
 	case o.State == inbox.Answered, o.State == inbox.Declined:
 		return verdict(false, o.Comment)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 
+	"deskbell/backend/loopback"
 	"deskbell/backend/piproc"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/protocol"
@@ -54,11 +54,7 @@ func (r relayed) Stop() { r.conn.Send([]byte(`{"type":"` + RelayStop + `"}`)) }
 
 // relay answers GET /pi: the WebSocket of one pi. Only from this machine, and never from a page, whoever's it is.
 func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return protocol.Errorf(http.StatusForbidden, "not_authorized", "a pi is connected from this machine only")
-	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err != nil || !loopback.Addr(from.Addr()) {
 		return protocol.Errorf(http.StatusForbidden, "not_authorized", "a pi is connected from this machine only")
 	}
 	if r.Header.Get("Origin") != "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
@@ -321,6 +322,5 @@ const maxTitle = 200
 
 // oneLine is text on one line, without what a terminal would obey, cut to n bytes.
 func oneLine(text string, n int) string {
-	text = strings.Join(strings.Fields(pirpc.Plain(text)), " ")
-	return strings.ToValidUTF8(text[:min(len(text), n)], "")
+	return brief.Cut(brief.Line(pirpc.Plain(text)), n)
 }

@@ -1,0 +1,30 @@
+// Package brief shortens texts that are shown in little room. It does no I/O.
+package brief
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Cut is the beginning of a text, at most that many bytes and never a part of a character.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
+
+// Clip is Cut, and what was cut ends with a sign of it, which counts: most is not less than that takes.
+func Clip(text string, most int) string {
+	const sign = "…"
+	if len(text) <= most {
+		return text
+	}
+	return Cut(text, most-len(sign)) + sign
+}
+
+// Line is a text on one line, its white space as single spaces.
+func Line(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,36 @@
+package brief_test
+
+import (
+	"testing"
+
+	"deskbell/backend/brief"
+)
+
+// A bound in bytes holds, and no character is broken at it.
+func TestBounds(t *testing.T) {
+	for _, c := range []struct {
+		text      string
+		most      int
+		cut, clip string
+	}{
+		{"", 3, "", ""},
+		{"abcd", 4, "abcd", "abcd"},
+		{"abcde", 4, "abcd", "a…"},
+		{"aéé", 4, "aé", "a…"},
+		{"日本", 5, "日", "…"},
+		{"日本", 3, "日", "…"},
+	} {
+		if got := brief.Cut(c.text, c.most); got != c.cut {
+			t.Errorf("Cut(%q, %d) = %q, want %q", c.text, c.most, got, c.cut)
+		}
+		if got := brief.Clip(c.text, c.most); got != c.clip {
+			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.most, got, c.clip)
+		}
+	}
+}
+
+func TestLine(t *testing.T) {
+	if got := brief.Line(" a\r\n\tb\u2028c "); got != "a b c" {
+		t.Errorf("%q", got)
+	}
+}

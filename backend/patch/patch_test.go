@@ -1,0 +1,41 @@
+package patch_test
+
+import (
+	"reflect"
+	"testing"
+
+	"deskbell/backend/patch"
+)
+
+// Whoever names the files of a patch gets the same names.
+func TestFiles(t *testing.T) {
+	line := func(op, text string) patch.Line { return patch.Line{Op: op, Text: text} }
+	for what, c := range map[string]struct {
+		text string
+		want []patch.File
+	}{
+		"nothing":  {"", nil},
+		"no patch": {"+x\n", []patch.File{{Lines: []patch.Line{line("+", "x")}}}},
+		"changes of each kind": {
+			patch.Begins + "\n*** Update File: a b\n@@ f\n-x\n+y\n z\n\n*** Add File: c\n+*** Delete File: no\n*** Delete File: d\n*** End Patch\n",
+			[]patch.File{
+				{Path: "a b", Head: "*** Update File: a b", Lines: []patch.Line{line(" ", "@@ f"), line("-", "x"), line("+", "y"), line(" ", "z"), line(" ", "")}},
+				{Path: "c", Change: patch.Add, Head: "*** Add File: c", Lines: []patch.Line{line("+", "*** Delete File: no")}},
+				{Path: "d", Change: patch.Delete, Head: "*** Delete File: d"},
+			},
+		},
+		"a move": {
+			"*** Update File: a\n*** Move to: b\n*** Move to: c\n",
+			[]patch.File{{Path: "a", To: "b", Head: "*** Update File: a", Lines: []patch.Line{line(" ", "*** Move to: b"), line(" ", "*** Move to: c")}}},
+		},
+		"space around a name is no part of it": {"*** Add File:  a \r\n", []patch.File{{Path: "a", Change: patch.Add, Head: "*** Add File:  a \r"}}},
+		"a head that names nothing": {"*** Add File: \n*** Update File: a\n*** Move to:  ", []patch.File{
+			{Lines: []patch.Line{line(" ", "*** Add File: ")}},
+			{Path: "a", Head: "*** Update File: a", Lines: []patch.Line{line(" ", "*** Move to:  ")}},
+		}},
+	} {
+		if got := patch.Files(c.text); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", what, got, c.want)
+		}
+	}
+}
