@@ -8,10 +8,10 @@ const rows = [{ n: 41 }, { n: 42 }] as PiRow[];
 
 vi.mock('../src/lib/desk.svelte', () => ({ desk: { noticed: away } }));
 vi.mock('../src/lib/api', async (real) => {
-  const { Refused, Unreachable } = await real<typeof Api>();
-  const or = <T>(value: T) => () => (down ? Promise.reject(new Unreachable('The hub does not answer.')) : Promise.resolve(value));
+  const { Unreachable, ...rest } = await real<typeof Api>();
+  const or = <T>(value: T) => () => (down ? Promise.reject(new Unreachable()) : Promise.resolve(value));
   return {
-    Refused, Unreachable,
+    ...rest, Unreachable,
     api: {
       piSessions: or({ sessions: [{ id: 's1', last_seen: 5 }] as PiSession[], next_before: 5 }),
       piSession: or({ session: { rows: 42 }, info: {}, asks: [], quiet_ms: 0 }),

@@ -1,6 +1,6 @@
 // Agents, their sessions, and pairings: loaded while somebody looks, and again when the hub says that they changed.
 import { shared } from './again';
-import { api, Refused } from './api';
+import { api, failWords, stale, unsure } from './api';
 import { desk } from './desk.svelte';
 import type { AgentCredentials, FleetAgent, Pairing, Session } from './types';
 import { ui } from './ui.svelte';
@@ -39,7 +39,7 @@ class Fleet {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.';
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
   }
@@ -60,7 +60,7 @@ class Fleet {
       await what();
     } catch (e) {
       desk.noticed(e);
-      return e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.';
+      return failWords(e, unsure);
     }
     await Promise.all([this.load(), desk.refreshState()]);
     return '';

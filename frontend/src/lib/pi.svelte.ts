@@ -1,13 +1,11 @@
 // Sessions of pi: the list, and one transcript, loaded while somebody looks and again where the hub says that it moved.
-import { api, Refused } from './api';
+import { api, failWords, Refused, stale } from './api';
 import { desk } from './desk.svelte';
 import type { PiAsk, PiInfo, PiRow, PiRowQuery, PiSession } from './pitypes';
 
 const PAGE = 200;
 /** More rows than this are not kept in the page: the far end is loaded again when it is looked at. */
 const MOST = 1000;
-
-const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
 
 class PiList {
   sessions = $state.raw<PiSession[]>([]);
@@ -31,7 +29,7 @@ class PiList {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = words(e);
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
     this.running = false;
@@ -48,7 +46,7 @@ class PiList {
       this.next = page.next_before;
       this.problem = '';
     } catch (e) {
-      this.problem = words(e);
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
   }
@@ -124,7 +122,7 @@ export class Transcript {
 
   private failed(e: unknown): void {
     if (this.closed) return;
-    this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : words(e);
+    this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : failWords(e, stale);
     desk.noticed(e);
   }
 
