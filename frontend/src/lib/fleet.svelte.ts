@@ -33,7 +33,7 @@ class Fleet {
 
   private async fetch(): Promise<void> {
     try {
-      const [{ agents }, { pairings }] = await Promise.all([api.fleet(), api.agents()]);
+      const { agents, pairings } = await api.fleet();
       this.agents = agents;
       this.pairings = pairings;
       this.problem = '';
