@@ -15,7 +15,7 @@ export class Directives {
   /** Follows the messages to one agent, or to all ('' ), while the calling component is on screen. */
   constructor(private readonly agent: () => string, private readonly limit = 200) {
     $effect(() => {
-      void desk.agentsRev;
+      void desk.rev.agents;
       void this.agent();
       void this.load();
     });

@@ -77,7 +77,7 @@ export const fleet = new Fleet();
 /** Keeps the fleet current while the calling component is on screen. Call while it is being set up. */
 export function followFleet(): void {
   $effect(() => {
-    void desk.agentsRev;
+    void desk.rev.agents;
     void fleet.load();
   });
   $effect(() => {

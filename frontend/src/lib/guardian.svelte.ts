@@ -54,7 +54,7 @@ export const guardian = new Guardian();
 /** Keeps the sessions current while the calling component is on screen. Call while it is being set up. */
 export function followGuardian(): void {
   $effect(() => {
-    void desk.guardianRev;
+    void desk.rev.guardian;
     void guardian.load();
   });
 }

@@ -106,8 +106,8 @@ export const rules = new Rules();
 /** Keeps the rules current while the calling component is on screen. Call while it is being set up. */
 export function followRules(): void {
   $effect(() => {
-    void desk.rulesRev;
-    void desk.guardianRev; // a rule was used
+    void desk.rev.rules;
+    void desk.rev.guardian; // a rule was used
     void rules.load();
   });
 }

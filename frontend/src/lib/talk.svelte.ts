@@ -62,7 +62,7 @@ export const talk = new Talk();
 /** Keeps conversations and the network current while the calling component is on screen. Call while it is being set up. */
 export function followTalk(): void {
   $effect(() => {
-    void desk.mapRev;
+    void desk.rev.map;
     void talk.load();
   });
 }
@@ -76,7 +76,7 @@ export class Open {
 
   constructor(readonly id: string) {
     $effect(() => {
-      void desk.mapRev;
+      void desk.rev.map;
       void this.load();
       const back = () => this.read(); // what came while nobody looked
       document.addEventListener('visibilitychange', back);
