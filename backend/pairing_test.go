@@ -29,7 +29,7 @@ func TestPairingTellsNobodyWhoIsEnrolled(t *testing.T) {
 			Enrolled bool
 		}
 	}
-	h.operator().call("GET", "/api/agents", nil).want(200).into(&page)
+	h.operator().call("GET", "/api/fleet", nil).want(200).into(&page)
 	for _, p := range page.Pairings {
 		if p.Enrolled != (p.Agent == "bot") {
 			t.Errorf("%+v", p)
@@ -52,7 +52,7 @@ func TestApprovingOnePairingRefusesTheOthersOfItsID(t *testing.T) {
 	if s, _ := other.poll(); s != "pending" {
 		t.Errorf("another id's: %s", s)
 	}
-	if r := h.operator().call("GET", "/api/agents", nil); strings.Contains(r.get("pairings"), two.ID) {
+	if r := h.operator().call("GET", "/api/fleet", nil); strings.Contains(r.get("pairings"), two.ID) {
 		t.Errorf("%s", r.body)
 	}
 }
@@ -75,7 +75,7 @@ func TestWithdrawingAPairing(t *testing.T) {
 		t.Errorf("%s", s)
 	}
 	p.decide(true).want(409)
-	if r := h.operator().call("GET", "/api/agents", nil); r.get("pairings") != "[]" || r.get("agents") != "[]" {
+	if r := h.operator().call("GET", "/api/fleet", nil); r.get("pairings") != "[]" || r.get("agents") != "[]" {
 		t.Errorf("%s", r.body)
 	}
 	yes := h.pair("bot")

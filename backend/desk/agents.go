@@ -57,7 +57,7 @@ func viewPairing(p fleet.Pairing) pairingView {
 }
 
 func (d *Desk) agentViews(ctx context.Context) ([]agentView, error) {
-	agents, err := d.Fleet.Store.Agents(ctx)
+	agents, err := d.Fleet.Agents(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,26 +85,23 @@ func viewAgent(a fleet.Agent, open int, hosts []string) agentView {
 	return v
 }
 
-func (d *Desk) agents(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	views, err := d.agentViews(r.Context())
+// pairingViews are the pairings that wait for the person, beside the agents that are there.
+func (d *Desk) pairingViews(ctx context.Context, agents []fleetAgent) ([]pairingView, error) {
+	waiting, err := d.Fleet.Store.Pairings(ctx, d.Now())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	waiting, err := d.Fleet.Store.Pairings(r.Context(), d.Now())
-	if err != nil {
-		return err
-	}
-	pairings := []pairingView{}
 	enrolled := map[string]bool{}
-	for _, a := range views {
+	for _, a := range agents {
 		enrolled[a.AgentID] = a.RevokedAt == 0
 	}
+	views := []pairingView{}
 	for _, p := range waiting {
 		v := viewPairing(p)
 		v.Enrolled = enrolled[p.Agent]
-		pairings = append(pairings, v)
+		views = append(views, v)
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": views, "pairings": pairings})
+	return views, nil
 }
 
 // listedAgent is an agent as /v1 lists it: the page's view with times as the wire writes them.

@@ -122,7 +122,6 @@ func (d *Desk) Routes() []protocol.Route {
 		op("POST /api/items/{id}/allow-operator", bare(d.allowOperator)),
 		op("POST /api/marks/read", d.markRead),
 		op("POST /api/practice", bare(d.practice)),
-		op("GET /api/agents", d.agents),
 		op("GET /api/fleet", d.fleetView),
 		op("GET /api/directives", d.directives),
 		op("GET /api/crew/{id}", d.crewAgent),

@@ -81,13 +81,17 @@ func viewPresence(p fleet.Presence) presenceView {
 	return presenceView{State: p.State, LastSeen: ms(p.LastSeen)}
 }
 
-// fleetView answers GET /api/fleet: agents with their sessions, what waits for each, and who is stopped.
+// fleetView answers GET /api/fleet: agents with their sessions, what waits for each, and who is stopped; and who asks to be let in.
 func (d *Desk) fleetView(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	agents, err := d.fleetAgents(r.Context())
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents})
+	pairings, err := d.pairingViews(r.Context(), agents)
+	if err != nil {
+		return err
+	}
+	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents, "pairings": pairings})
 }
 
 func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
@@ -126,11 +130,7 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 	}
 	out := []fleetAgent{}
 	for _, a := range agents {
-		seen, err := d.Fleet.LastSeen(ctx, a.AgentID)
-		if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
-			return nil, err
-		}
-		p := fleet.PresenceAt(seen, window, now)
+		p := fleet.PresenceAt(fromMs(a.LastSeen), window, now)
 		end, over := ends[a.AgentID]
 		if over || a.RevokedAt != 0 {
 			p = p.Gone()

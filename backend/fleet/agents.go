@@ -354,16 +354,40 @@ func (f *Fleet) Seen(id string) {
 
 // LastSeen is when an agent last showed itself. ErrUnknownAgent.
 func (f *Fleet) LastSeen(ctx context.Context, id string) (time.Time, error) {
+	noted := f.noted()
 	a, err := f.Store.Agent(ctx, id)
 	if err != nil {
 		return time.Time{}, err
 	}
+	return later(a.LastSeen, noted[id]), nil
+}
+
+// Agents are all agents, each with when it last showed itself, also where that is not written down yet.
+func (f *Fleet) Agents(ctx context.Context) ([]Agent, error) {
+	noted := f.noted()
+	agents, err := f.Store.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range agents {
+		agents[i].LastSeen = later(a.LastSeen, noted[a.ID])
+	}
+	return agents, nil
+}
+
+// noted is who was seen and is not written down yet. Ask before the store is read: what is written down meanwhile is in both,
+// and the other way round it would be in neither.
+func (f *Fleet) noted() map[string]time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if seen := f.seen[id]; seen.After(a.LastSeen) {
-		return seen, nil
+	return maps.Clone(f.seen)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	return a.LastSeen, nil
+	return a
 }
 
 // Presence is whether an agent showed itself within that time. One that was revoked, or has ended, is not there, whenever
@@ -410,9 +434,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 }
 
 func (f *Fleet) flush(ctx context.Context) {
-	f.mu.Lock()
-	seen := maps.Clone(f.seen)
-	f.mu.Unlock()
+	seen := f.noted()
 	if len(seen) == 0 {
 		return
 	}

@@ -2,7 +2,7 @@
 import { flushSync } from 'svelte';
 import { optionName } from './apart';
 import { piOpen } from './piopen.svelte';
-import { api, quit, Refused, type Marks } from './api';
+import { api, failWords, quit, unsure, type Marks } from './api';
 import { compose } from './compose.svelte';
 import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
@@ -88,7 +88,7 @@ export async function mark(id: string, marks: Marks): Promise<boolean> {
   } catch (e) {
     done = false;
     if (row) inbox.patch(row);
-    ui.toast(e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.', 'bad');
+    ui.toast(failWords(e, unsure), 'bad');
     desk.noticed(e);
   }
   void desk.refreshState();
@@ -99,7 +99,7 @@ async function markAllRead(): Promise<void> {
   try {
     await api.markAllRead(inbox.box);
   } catch (e) {
-    ui.toast(e instanceof Refused ? e.message : 'The hub did not answer; whether they are marked shows when it is back.', 'bad');
+    ui.toast(failWords(e, unsure), 'bad');
     desk.noticed(e);
     return;
   }

@@ -44,8 +44,21 @@ export class Refused extends Error {
     readonly details: { pointer: string; message: string }[] = [], readonly item?: Detail,
   ) { super(message); }
 }
+const silent = 'The hub does not answer.';
 /** The hub did not answer. */
-export class Unreachable extends Error {}
+export class Unreachable extends Error {
+  constructor() { super(silent); }
+}
+
+/** Of what is on screen while the hub is silent. */
+export const stale = 'What is shown may be old.';
+/** Of an act: the hub may have done it all the same, and only its answer been lost. */
+export const unsure = 'Whether this was done shows when it is back.';
+/** Why something failed, for a person: what the hub said against it, or that it is silent and what that means. */
+export function failWords(e: unknown, meaning = ''): string {
+  if (e instanceof Refused) return e.message;
+  return meaning === '' ? silent : `${silent} ${meaning}`;
+}
 
 export const inWindow = (): boolean => window.go?.app?.Desktop !== undefined;
 
@@ -72,7 +85,7 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
     text = await response.text();
   } catch (cause) {
     if (signal?.aborted) throw cause;
-    throw new Unreachable('The hub does not answer.');
+    throw new Unreachable();
   }
   const json = parse(text);
   if (response.ok) return json as T;
@@ -81,7 +94,7 @@ async function call<T>(method: Method, path: string, body?: unknown, signal?: Ab
     const { code, message, details } = refusal.error;
     throw new Refused(response.status, code, inWords(message, details), details, refusal.item);
   }
-  if (response.status >= 502 && response.status <= 504) throw new Unreachable('The hub does not answer.');
+  if (response.status >= 502 && response.status <= 504) throw new Unreachable();
   throw new Refused(response.status, 'unknown', `The hub answered ${response.status} without a reason.`);
 }
 
@@ -93,7 +106,7 @@ async function download(path: string, name: string): Promise<void> {
     if (!response.ok) throw new Refused(response.status, 'unknown', `The hub answered ${response.status}; nothing was saved.`);
     blob = await response.blob();
   } catch (e) {
-    throw e instanceof Refused ? e : new Unreachable('The hub does not answer.');
+    throw e instanceof Refused ? e : new Unreachable();
   }
   const link = document.createElement('a'); // never in the document: no link there leads away from the page
   link.href = URL.createObjectURL(blob);
@@ -154,7 +167,6 @@ export const api = {
   allowOperator: (id: string) => call<Detail>('POST', `${item(id)}/allow-operator`),
   markAllRead: (box: Box) => call<{ count: number }>('POST', '/api/marks/read', { box }),
   practice: () => call<{ id: string }>('POST', '/api/practice'),
-  agents: () => call<{ agents: AgentView[]; pairings: Pairing[] }>('GET', '/api/agents'),
   addAgent: (id: string) => call<AgentCredentials>('POST', '/v1/agents', { agent_id: id }),
   rotateAgent: (id: string) => call<AgentCredentials>('POST', `/api/agents/${agent(id)}/rotate`),
   revokeAgent: (id: string) => call<void>('DELETE', `/v1/agents/${agent(id)}`),
@@ -162,7 +174,7 @@ export const api = {
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
   rates: (agent: string) => call<AgentRates>('GET', `/api/agents/${encodeURIComponent(agent)}/rates`),
-  fleet: () => call<{ agents: FleetAgent[] }>('GET', '/api/fleet'),
+  fleet: () => call<{ agents: FleetAgent[]; pairings: Pairing[] }>('GET', '/api/fleet'),
   crew: (id: string) => call<CrewView>('GET', `/api/crew/${agent(id)}`),
   directives: (q: { agent?: string; limit?: number }) => call<{ directives: Directive[] }>('GET', `/api/directives${query(q)}`),
   direct: (body: DirectiveBody) => call<{ id: string }>('POST', '/v1/directives', body),

@@ -1,5 +1,5 @@
 // The message that the person is writing to an agent. It outlives its dialog, so that nothing typed is lost.
-import { api, Refused, type DirectiveBody } from './api';
+import { api, failWords, Refused, type DirectiveBody } from './api';
 import { desk } from './desk.svelte';
 import { loadTemplates, storeTemplates, withTemplate, type Template } from './templates';
 import type { Priority } from './types';
@@ -131,7 +131,7 @@ class Compose {
       ui.say('Sent');
       return true;
     } catch (e) {
-      this.problems = e instanceof Refused ? objections(e, this.session !== null) : { '': 'The hub did not answer, so it is not known whether this was sent. Look under Sent before you send it again.' };
+      this.problems = e instanceof Refused ? objections(e, this.session !== null) : { '': failWords(e, 'Whether this was sent is not known: look under Sent before you send it again.') };
       desk.noticed(e);
       return false;
     } finally {

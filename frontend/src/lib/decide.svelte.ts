@@ -1,5 +1,5 @@
 // Sending a decision. It is for the one item that the person sees, and it goes out once.
-import { api, Refused, type ResolveBody } from './api';
+import { api, failWords, Refused, unsure, type ResolveBody } from './api';
 import { clock } from './clock.svelte';
 import { desk } from './desk.svelte';
 import { drafts } from './drafts.svelte';
@@ -114,7 +114,7 @@ class Decisions {
       this.problem = { id, at: { message: e.message, details: e.details } };
       if (e.status === 404 || e.status === 409 || e.status === 410) void reader.load(id);
     } else {
-      this.problem = { id, at: { message: 'The hub did not answer, so it is not known whether this was sent. It will show when the hub is back.', details: [] } };
+      this.problem = { id, at: { message: failWords(e, 'Whether this was sent shows when it is back.'), details: [] } };
     }
     desk.noticed(e);
   }
@@ -131,7 +131,7 @@ class Decisions {
       ui.say('Taken back');
     } catch (e) {
       this.forget(id);
-      ui.toast(e instanceof Refused ? e.message : 'The hub did not answer.', 'bad');
+      ui.toast(failWords(e, unsure), 'bad');
     }
   }
 

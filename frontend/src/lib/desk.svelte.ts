@@ -8,6 +8,8 @@ import { isBox, ui } from './ui.svelte';
 
 export type Phase = 'starting' | 'signin' | 'ready';
 export type Link = 'live' | 'connecting' | 'offline';
+/** What the hub says has changed, beside items. */
+export type Topic = 'agents' | 'settings' | 'rules' | 'guardian' | 'pi' | 'map';
 
 /** The hub has gathered what it tells; here only a storm is slowed down. */
 const COALESCE_MS = 60;
@@ -28,16 +30,11 @@ class Desk {
   retryAt = $state(0);
   /** The link that was followed signed nobody in. */
   spent = $state(false);
-  /** Grow when agents, settings, rules, guarded sessions or sessions of pi changed: those views load again. */
-  agentsRev = $state(0);
-  settingsRev = $state(0);
-  rulesRev = $state(0);
-  guardianRev = $state(0);
-  piRev = $state(0);
+  /** Each grows when its topic changed: what shows it loads again. */
+  readonly rev = $state<Record<Topic, number>>({ agents: 0, settings: 0, rules: 0, guardian: 0, pi: 0, map: 0 });
 
   /** Told which items changed. */
   onItems: (ids: readonly string[]) => void = () => {};
-  mapRev = $state(0);
 
   private close: (() => void) | null = null;
   private tries = 0;
@@ -50,6 +47,10 @@ class Desk {
   /** How many failed answers the person knows of. */
   private failedKnown: number | undefined;
   private pending = { items: new Set<string>(), topics: new Set<string>(), whole: false };
+
+  private get topics(): Topic[] {
+    return Object.keys(this.rev) as Topic[];
+  }
 
   get offline(): boolean {
     return this.link === 'offline';
@@ -133,12 +134,7 @@ class Desk {
   }
 
   private async resync(): Promise<void> {
-    this.agentsRev++;
-    this.settingsRev++;
-    this.rulesRev++;
-    this.guardianRev++;
-    this.piRev++;
-    this.mapRev++;
+    for (const topic of this.topics) this.rev[topic]++;
     if (isBox(ui.view)) await inbox.reload();
     if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
   }
@@ -155,12 +151,7 @@ class Desk {
     this.flushedAt = Date.now();
     const { items, topics, whole } = this.pending;
     this.pending = { items: new Set(), topics: new Set(), whole: false };
-    if (topics.has('agents')) this.agentsRev++;
-    if (topics.has('settings')) this.settingsRev++;
-    if (topics.has('rules')) this.rulesRev++;
-    if (topics.has('guardian')) this.guardianRev++;
-    if (topics.has('pi')) this.piRev++;
-    if (topics.has('map')) this.mapRev++;
+    for (const topic of this.topics) if (topics.has(topic)) this.rev[topic]++;
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
     if (items.size > 0) this.onItems([...items]);
     this.takeBack([...items], whole);

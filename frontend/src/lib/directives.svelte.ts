@@ -1,5 +1,5 @@
 // What the person wrote to agents, and how far it got.
-import { api, Refused } from './api';
+import { api, failWords, stale } from './api';
 import { desk } from './desk.svelte';
 import type { Directive } from './types';
 
@@ -15,7 +15,7 @@ export class Directives {
   /** Follows the messages to one agent, or to all ('' ), while the calling component is on screen. */
   constructor(private readonly agent: () => string, private readonly limit = 200) {
     $effect(() => {
-      void desk.agentsRev;
+      void desk.rev.agents;
       void this.agent();
       void this.load();
     });
@@ -35,7 +35,7 @@ export class Directives {
           this.problem = '';
         } else this.again = true;
       } catch (e) {
-        this.problem = e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.';
+        this.problem = failWords(e, stale);
         desk.noticed(e);
       }
       if (this.again) await new Promise((r) => setTimeout(r, PAUSE_MS));

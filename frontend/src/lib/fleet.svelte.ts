@@ -1,6 +1,6 @@
 // Agents, their sessions, and pairings: loaded while somebody looks, and again when the hub says that they changed.
 import { shared } from './again';
-import { api, Refused } from './api';
+import { api, failWords, stale, unsure } from './api';
 import { desk } from './desk.svelte';
 import type { AgentCredentials, FleetAgent, Pairing, Session } from './types';
 import { ui } from './ui.svelte';
@@ -33,13 +33,13 @@ class Fleet {
 
   private async fetch(): Promise<void> {
     try {
-      const [{ agents }, { pairings }] = await Promise.all([api.fleet(), api.agents()]);
+      const { agents, pairings } = await api.fleet();
       this.agents = agents;
       this.pairings = pairings;
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.';
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
   }
@@ -60,7 +60,7 @@ class Fleet {
       await what();
     } catch (e) {
       desk.noticed(e);
-      return e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.';
+      return failWords(e, unsure);
     }
     await Promise.all([this.load(), desk.refreshState()]);
     return '';
@@ -77,7 +77,7 @@ export const fleet = new Fleet();
 /** Keeps the fleet current while the calling component is on screen. Call while it is being set up. */
 export function followFleet(): void {
   $effect(() => {
-    void desk.agentsRev;
+    void desk.rev.agents;
     void fleet.load();
   });
   $effect(() => {

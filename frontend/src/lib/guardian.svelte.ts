@@ -1,6 +1,6 @@
 // The sessions of guarded agents, and the steps of one. Loaded while somebody looks, and again when the hub says they changed.
 import { shared } from './again';
-import { api, Refused } from './api';
+import { api, failWords, Refused, stale } from './api';
 import { desk } from './desk.svelte';
 import type { Chain, GuardAlert, GuardedView, StepView } from './guardtypes';
 
@@ -8,8 +8,6 @@ const PAGE = 200;
 const PAUSE_MS = 250;
 /** Checking a chain is work for the hub: while steps come, it is asked for now and then. */
 const CHECK_MS = 2000;
-
-const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
 
 class Guardian {
   sessions = $state.raw<GuardedView[]>([]);
@@ -40,7 +38,7 @@ class Guardian {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = words(e);
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
   }
@@ -56,7 +54,7 @@ export const guardian = new Guardian();
 /** Keeps the sessions current while the calling component is on screen. Call while it is being set up. */
 export function followGuardian(): void {
   $effect(() => {
-    void desk.guardianRev;
+    void desk.rev.guardian;
     void guardian.load();
   });
 }
@@ -122,7 +120,7 @@ export class Steps {
       if (got.chain) this.chain = got.chain;
     } catch (e) {
       if (this.closed) return;
-      this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : words(e);
+      this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : failWords(e, stale);
       desk.noticed(e);
     } finally {
       this.under.delete(n);

@@ -1,5 +1,5 @@
 // The list: one query, its rows page by page, and the selection, which is an id and never a position.
-import { api, Refused, type ItemQuery } from './api';
+import { api, failWords, type ItemQuery } from './api';
 import type { Box, Row } from './types';
 
 const PAGE = 200;
@@ -208,7 +208,7 @@ export class Inbox {
   }
 
   private fail(e: unknown): void {
-    this.problem = e instanceof Refused ? e.message : 'The hub does not answer. The list is as it was.';
+    this.problem = failWords(e, 'The list is as it was.');
     this.onProblem(e);
   }
 }

@@ -1,13 +1,11 @@
 // Sessions of pi: the list, and one transcript, loaded while somebody looks and again where the hub says that it moved.
-import { api, Refused } from './api';
+import { api, failWords, Refused, stale } from './api';
 import { desk } from './desk.svelte';
-import type { PiAsk, PiInfo, PiRow, PiSession } from './pitypes';
+import type { PiAsk, PiInfo, PiRow, PiRowQuery, PiSession } from './pitypes';
 
 const PAGE = 200;
 /** More rows than this are not kept in the page: the far end is loaded again when it is looked at. */
 const MOST = 1000;
-
-const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
 
 class PiList {
   sessions = $state.raw<PiSession[]>([]);
@@ -31,7 +29,7 @@ class PiList {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = words(e);
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
     this.running = false;
@@ -42,9 +40,15 @@ class PiList {
 
   async more(): Promise<void> {
     if (this.next === undefined) return;
-    const page = await api.piSessions(this.next);
-    this.sessions = [...this.sessions, ...page.sessions.filter((s) => !this.sessions.some((had) => had.id === s.id))];
-    this.next = page.next_before;
+    try {
+      const page = await api.piSessions(this.next);
+      this.sessions = [...this.sessions, ...page.sessions.filter((s) => !this.sessions.some((had) => had.id === s.id))];
+      this.next = page.next_before;
+      this.problem = '';
+    } catch (e) {
+      this.problem = failWords(e, stale);
+      desk.noticed(e);
+    }
   }
 }
 
@@ -94,15 +98,32 @@ export class Transcript {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      if (this.closed) return;
-      this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : words(e);
-      desk.noticed(e);
+      this.failed(e);
     } finally {
       this.running = false;
     }
     if (!this.again) return;
     this.again = false;
     await this.changed();
+  }
+
+  /** Rows that somebody asked for; null where they did not come, which is said as a problem of the session. */
+  private async asked(q: PiRowQuery): Promise<PiRow[] | null> {
+    try {
+      const { rows } = await api.piRows(this.id, q);
+      if (this.closed) return null;
+      this.problem = '';
+      return rows;
+    } catch (e) {
+      this.failed(e);
+      return null;
+    }
+  }
+
+  private failed(e: unknown): void {
+    if (this.closed) return;
+    this.problem = e instanceof Refused && e.status === 404 ? 'This session is no longer kept by the hub.' : failWords(e, stale);
+    desk.noticed(e);
   }
 
   private take(rows: PiRow[]): void {
@@ -119,8 +140,9 @@ export class Transcript {
   async older(): Promise<void> {
     const first = this.rows[0]?.n;
     if (first === undefined || first <= 1) return;
-    const page = await api.piRows(this.id, { before: first, limit: PAGE });
-    let all = [...page.rows.filter((r) => r.n < first), ...this.rows];
+    const rows = await this.asked({ before: first, limit: PAGE });
+    if (!rows) return;
+    let all = [...rows.filter((r) => r.n < first), ...this.rows];
     if (all.length > MOST) {
       all = all.slice(0, MOST);
       this.newest = false;
@@ -128,25 +150,28 @@ export class Transcript {
     this.rows = all;
   }
 
-  /** Shows the rows from a little before that one. */
-  async at(n: number): Promise<void> {
+  /** Shows the rows from a little before that one; false where they did not come. */
+  async at(n: number): Promise<boolean> {
     this.found = null;
-    if (this.rows.some((r) => r.n === n)) return;
-    const page = await api.piRows(this.id, { from: Math.max(1, n - 20), limit: PAGE });
-    this.rows = page.rows;
-    this.newest = (page.rows.at(-1)?.n ?? 0) >= (this.session?.rows ?? 0);
+    if (this.rows.some((r) => r.n === n)) return true;
+    const rows = await this.asked({ from: Math.max(1, n - 20), limit: PAGE });
+    if (!rows) return false;
+    this.rows = rows;
+    this.newest = (rows.at(-1)?.n ?? 0) >= (this.session?.rows ?? 0);
+    return true;
   }
 
   /** The row of a call: the newest that has its id. */
   async placeOf(call: string): Promise<number | undefined> {
     const of = (rows: readonly PiRow[]) => rows.findLast((r) => r.tool?.call === call)?.n;
-    return of(this.rows) ?? of((await api.piRows(this.id, { q: call, limit: 50 })).rows);
+    return of(this.rows) ?? of((await this.asked({ q: call, limit: 50 })) ?? []);
   }
 
   async toNewest(): Promise<void> {
-    const page = await api.piRows(this.id, { limit: PAGE });
+    const rows = await this.asked({ limit: PAGE });
+    if (!rows) return;
     this.newest = true;
-    this.rows = page.rows;
+    this.rows = rows;
   }
 
   async search(q: string): Promise<void> {
@@ -154,7 +179,7 @@ export class Transcript {
       this.found = null;
       return;
     }
-    const page = await api.piRows(this.id, { q, limit: 50 });
-    this.found = page.rows.reverse();
+    const rows = await this.asked({ q, limit: 50 });
+    if (rows) this.found = rows.toReversed();
   }
 }

@@ -1,6 +1,6 @@
 // What the keys and the parts of an open session of pi share: what it can be told, and telling it.
 import { openPi } from './navigate';
-import { api, Refused } from './api';
+import { api, failWords, unsure } from './api';
 import { desk } from './desk.svelte';
 import { plain } from './format';
 import type { PiInfo, PiSession, PiTold } from './pitypes';
@@ -42,7 +42,7 @@ class PiOpen {
       if (r.session !== undefined) await this.follow(r.session, told.type === 'fork');
       return r.vetoed !== true;
     } catch (e) {
-      refused(e instanceof Refused ? e.message : 'The hub does not answer; nothing was sent.');
+      refused(failWords(e, unsure));
       desk.noticed(e);
       return false;
     } finally {
@@ -58,7 +58,7 @@ class PiOpen {
 
   async stop(): Promise<void> {
     if (!this.session) return;
-    await api.stopPi(this.session.id).catch((e: unknown) => { this.problem = { where: 'composer', text: e instanceof Refused ? e.message : 'The hub does not answer.' }; });
+    await api.stopPi(this.session.id).catch((e: unknown) => { this.problem = { where: 'composer', text: failWords(e, unsure) }; });
   }
 }
 

@@ -1,5 +1,5 @@
 // The item in the pane: always the one that is selected, or nothing.
-import { api, Refused } from './api';
+import { api, failWords, Refused } from './api';
 import { drafts } from './drafts.svelte';
 import { humanActor, plain } from './format';
 import { inbox } from './inbox.svelte';
@@ -80,8 +80,8 @@ class Reader {
       this.problem = null;
     } catch (e) {
       if (abort.signal.aborted || inbox.selectedId !== id) return;
-      if (e instanceof Refused && e.status === 404) this.problem = 'This item is no longer kept by the hub.';
-      else this.problem = e instanceof Refused ? e.message : 'The hub does not answer. The item will load when it is back.';
+      const gone = e instanceof Refused && e.status === 404;
+      this.problem = gone ? 'This item is no longer kept by the hub.' : failWords(e, 'The item will load when it is back.');
     }
   }
 

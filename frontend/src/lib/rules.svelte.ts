@@ -1,7 +1,7 @@
 // The operator's rules, in their order, and the sheet in which one is written. Loaded while somebody looks.
 import { tick } from 'svelte';
 import { shared } from './again';
-import { api, Refused } from './api';
+import { api, failWords, stale, unsure } from './api';
 import { desk } from './desk.svelte';
 import type { RuleOffer, RuleView } from './guardtypes';
 import type { Detail } from './types';
@@ -38,7 +38,7 @@ class Rules {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.';
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
   }
@@ -64,7 +64,7 @@ class Rules {
       await what();
     } catch (e) {
       desk.noticed(e);
-      return e instanceof Refused ? e.message : 'The hub did not answer; nothing was changed.';
+      return failWords(e, unsure);
     }
     await this.load();
     return '';
@@ -106,8 +106,8 @@ export const rules = new Rules();
 /** Keeps the rules current while the calling component is on screen. Call while it is being set up. */
 export function followRules(): void {
   $effect(() => {
-    void desk.rulesRev;
-    void desk.guardianRev; // a rule was used
+    void desk.rev.rules;
+    void desk.rev.guardian; // a rule was used
     void rules.load();
   });
 }

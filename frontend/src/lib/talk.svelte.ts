@@ -1,13 +1,11 @@
 // The conversations of agents, and the network they are in. Loaded while somebody looks, and again when the hub says they changed.
 import { shared } from './again';
-import { api, Refused, type Saying } from './api';
+import { api, failWords, Refused, stale, unsure, type Saying } from './api';
 import { desk } from './desk.svelte';
 import { plain } from './format';
 import type { Conversation, Grant, Network, Thread } from './talktypes';
 
 const PAUSE_MS = 250;
-
-const words = (e: unknown): string => (e instanceof Refused ? e.message : 'The hub does not answer. What is shown may be old.');
 
 class Talk {
   list = $state.raw<Conversation[]>([]);
@@ -29,7 +27,7 @@ class Talk {
       return { id: (await api.beginTalk({ subject, with: agents, ...(text ? { text } : {}) })).id };
     } catch (e) {
       desk.noticed(e);
-      return { problem: words(e) };
+      return { problem: failWords(e, unsure) };
     }
   }
 
@@ -38,7 +36,7 @@ class Talk {
     try {
       await api.revokeGrant(id);
     } catch (e) {
-      if (!(e instanceof Refused && e.status === 404)) { desk.noticed(e); return words(e); } // it has ended by itself
+      if (!(e instanceof Refused && e.status === 404)) { desk.noticed(e); return failWords(e, unsure); } // it has ended by itself
     }
     await this.load();
     return '';
@@ -53,7 +51,7 @@ class Talk {
       this.problem = '';
       this.loaded = true;
     } catch (e) {
-      this.problem = words(e);
+      this.problem = failWords(e, stale);
       desk.noticed(e);
     }
   }
@@ -64,7 +62,7 @@ export const talk = new Talk();
 /** Keeps conversations and the network current while the calling component is on screen. Call while it is being set up. */
 export function followTalk(): void {
   $effect(() => {
-    void desk.mapRev;
+    void desk.rev.map;
     void talk.load();
   });
 }
@@ -74,11 +72,11 @@ export class Open {
   it = $state.raw<Conversation | null>(null);
   problem = $state('');
   busy = $state(false);
-  readonly load = shared(() => this.take(api.conversation(this.id)).then(() => undefined), PAUSE_MS);
+  readonly load = shared(() => this.take(api.conversation(this.id), stale).then(() => undefined), PAUSE_MS);
 
   constructor(readonly id: string) {
     $effect(() => {
-      void desk.mapRev;
+      void desk.rev.map;
       void this.load();
       const back = () => this.read(); // what came while nobody looked
       document.addEventListener('visibilitychange', back);
@@ -93,14 +91,14 @@ export class Open {
   }
 
   /** Waits for an answer of the hub's and shows it; true: it was done. */
-  private async take(answer: Promise<Conversation>): Promise<boolean> {
+  private async take(answer: Promise<Conversation>, meaning: string): Promise<boolean> {
     try {
       this.it = await answer;
       this.problem = '';
       this.read();
       return true;
     } catch (e) {
-      this.problem = e instanceof Refused && e.status === 404 ? 'There is no such conversation any more.' : words(e);
+      this.problem = e instanceof Refused && e.status === 404 ? 'There is no such conversation any more.' : failWords(e, meaning);
       desk.noticed(e);
       return false;
     }
@@ -108,13 +106,13 @@ export class Open {
 
   async say(what: Saying): Promise<boolean> {
     this.busy = true;
-    const said = await this.take(api.say(this.id, what));
+    const said = await this.take(api.say(this.id, what), unsure);
     this.busy = false;
     return said;
   }
 
   act(act: 'join' | 'leave' | 'close' | 'reopen'): Promise<boolean> {
-    return this.take(api.actOn(this.id, act));
+    return this.take(api.actOn(this.id, act), unsure);
   }
 }
 

@@ -51,7 +51,7 @@ test('nothing is shown or told to who is not signed in', { page: false, refusals
   await p.goto(`${hub.url}/#/needs`);
   await p.waitForSelector('input[aria-label="Operator token"]');
   assert.ok(!(await p.content()).includes('A secret question'));
-  for (const path of ['/api/state', '/api/items', '/api/events', '/v1/settings', '/api/agents']) {
+  for (const path of ['/api/state', '/api/items', '/api/events', '/v1/settings', '/api/fleet']) {
     assert.equal((await fetch(hub.url + path)).status, 401, path);
   }
   assert.deepEqual(await page.context.cookies(), []);
