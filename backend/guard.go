@@ -53,7 +53,7 @@ func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 	}
 	var answers []answer
 	err := h.store.OpenCalls(ctx, func(it inbox.Item) {
-		if ruling := h.gate.Judge(subjectOf(it)); ruling.Verdict != gate.Ask && it.ID != except {
+		if ruling := h.gate.Judge(gate.SubjectOf(it)); ruling.Verdict != gate.Ask && it.ID != except {
 			answers = append(answers, answer{it.ID, ruling})
 		}
 	})
@@ -81,13 +81,9 @@ func (h *Hub) judgeWaiting(ctx context.Context, except string) {
 // judgeAgain answers a call that was put before the person while the rules changed: it was judged by the old ones, and the
 // change may have looked for calls that wait before this one did.
 func (h *Hub) judgeAgain(it inbox.Item) {
-	if ruling := h.gate.JudgeSettled(subjectOf(it)); ruling.Verdict != gate.Ask {
+	if ruling := h.gate.JudgeSettled(gate.SubjectOf(it)); ruling.Verdict != gate.Ask {
 		h.answerByRule(context.Background(), it.ID, ruling)
 	}
-}
-
-func subjectOf(it inbox.Item) gate.Subject {
-	return gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}
 }
 
 func (h *Hub) answerByRule(ctx context.Context, item string, r gate.Ruling) {

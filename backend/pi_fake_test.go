@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"deskbell/backend/pirpc"
+	"deskbell/backend/wire"
 )
 
 // piChild is this test's own program as a pi.
@@ -55,7 +55,7 @@ type fakePi struct {
 type record = map[string]any
 
 func (f *fakePi) say(r record) {
-	raw, _ := pirpc.Marshal(r) // as pi does, which escapes nothing that need not be
+	raw, _ := wire.Marshal(r) // as pi does, which escapes nothing that need not be
 	f.out.Write(append(raw, '\n'))
 	if !f.hold {
 		f.out.Flush()

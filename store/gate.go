@@ -11,6 +11,7 @@ import (
 	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
 )
 
 var _ gate.Store = (*Store)(nil)
@@ -188,7 +189,7 @@ func (s *Store) PutJudgement(ctx context.Context, j gate.Judgement) error {
 // putJudgement stores a judgement, without what the agent did before the call.
 func (t *tx) putJudgement(j gate.Judgement) error {
 	j.Call.Prompt, j.Call.Steps = "", nil
-	subject, err := marshal(j.Subject)
+	subject, err := wire.Marshal(j.Subject)
 	if err != nil {
 		return fmt.Errorf("judgement: %w", err)
 	}

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
 )
 
 var _ inbox.Store = (*Store)(nil)
@@ -347,17 +347,8 @@ func jsonOrNull(v any, set bool) (sql.NullString, error) {
 	if !set {
 		return sql.NullString{}, nil
 	}
-	b, err := marshal(v)
+	b, err := wire.Marshal(v)
 	return sql.NullString{String: string(b), Valid: true}, err
-}
-
-// marshal is v as JSON, each character as it is: the JSON in what agents ask is shown to people.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // HeldItems implements inbox.Store.

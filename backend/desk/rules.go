@@ -207,11 +207,6 @@ type offerView struct {
 	Past     int          `json:"past"`
 }
 
-// subjectOf is an item's call as rules see it.
-func subjectOf(it inbox.Item) gate.Subject {
-	return gate.Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}
-}
-
 // keepsSteps says whether what a session did can be looked at: not every protocol keeps it, and nothing is kept for ever.
 func (d *Desk) keepsSteps(ctx context.Context, protocol, session string) (bool, error) {
 	_, err := d.Guardian.Session(ctx, protocol, session)
@@ -244,7 +239,7 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return nil // no rule answers it
 	}
 	if it.Outcome == nil {
-		offers, err := d.offers(ctx, subjectOf(it))
+		offers, err := d.offers(ctx, gate.SubjectOf(it))
 		v.RuleOffers = offers
 		return err
 	}

@@ -30,6 +30,11 @@ type Subject struct {
 	Call     inbox.Call `json:"call"`
 }
 
+// SubjectOf is the call that an item asks leave for.
+func SubjectOf(it inbox.Item) Subject {
+	return Subject{Protocol: it.Protocol, Agent: it.Agent, At: it.ReceivedAt, Call: *it.Content.Call}
+}
+
 // Rule is one line of the list. The first that matches decides.
 type Rule struct {
 	ID        string

@@ -293,7 +293,7 @@ func (t *Tx) Grants() []Grant {
 			out = append(out, *g)
 		}
 	}
-	slices.SortFunc(out, func(a, b Grant) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(out, func(a, b Grant) int { return strings.Compare(a.ID, b.ID) })
 	return out
 }
 

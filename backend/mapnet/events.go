@@ -1,10 +1,11 @@
 package mapnet
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
+
+	"deskbell/backend/wire"
 )
 
 // Audience is who may see an event: everybody, or whoever goes by one of the names, is in one of the scopes, or may read
@@ -302,13 +303,11 @@ func (t *Tx) Send(conn Peer, frame []byte) { t.after(func() { conn.Send(frame) }
 
 // encode writes JSON as it goes over the wire. What it is given can always be written.
 func encode(v any) Raw {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := wire.Marshal(v)
+	if err != nil {
 		panic(err)
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return raw
 }
 
 // Replay asks for events of the past.

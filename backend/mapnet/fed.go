@@ -135,7 +135,7 @@ func (t *Tx) Outbound() []Outbound {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Outbound) int { return compare(a.Message.ID, b.Message.ID) })
+	slices.SortFunc(out, func(a, b Outbound) int { return strings.Compare(a.Message.ID, b.Message.ID) })
 	return out
 }
 

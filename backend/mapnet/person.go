@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -181,7 +182,7 @@ func (t *Tx) Pending() []Pending {
 		}
 		out = append(out, x)
 	}
-	slices.SortFunc(out, func(a, b Pending) int { return compare(a.ID[len(a.ID)-26:], b.ID[len(b.ID)-26:]) })
+	slices.SortFunc(out, func(a, b Pending) int { return strings.Compare(a.ID[len(a.ID)-26:], b.ID[len(b.ID)-26:]) })
 	return out
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -208,7 +209,7 @@ func (n *Net) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(turns, func(a, b *Turn) int { return compare(a.ID, b.ID) })
+	slices.SortFunc(turns, func(a, b *Turn) int { return strings.Compare(a.ID, b.ID) })
 	for _, t := range turns {
 		if c := st.convs[t.ConversationID]; c != nil {
 			c.add(t)
@@ -217,7 +218,7 @@ func (n *Net) load(ctx context.Context) error {
 		}
 	}
 	for _, q := range st.queue {
-		slices.SortFunc(q, func(a, b *queued) int { return compare(a.ID, b.ID) })
+		slices.SortFunc(q, func(a, b *queued) int { return strings.Compare(a.ID, b.ID) })
 	}
 	for id, sc := range st.scopes {
 		if !sc.Scope.Persistent {
@@ -244,16 +245,6 @@ func (n *Net) load(ctx context.Context) error {
 	}
 	n.asking.Unlock()
 	return nil
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (c *conversation) add(t *Turn) {

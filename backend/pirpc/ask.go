@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"deskbell/backend/wire"
 )
 
 // Method is the kind of answer a dialog takes.
@@ -214,7 +216,7 @@ func Later(request []byte, after time.Duration) []byte {
 	for _, name := range []string{"timeout", "timeoutMs"} {
 		if t := f.duration(name); t > 0 && after > margin {
 			f[name] = json.RawMessage(strconv.FormatInt(max(1, (t-after).Milliseconds()), 10))
-			if later, err := Marshal(f); err == nil {
+			if later, err := wire.Marshal(f); err == nil {
 				return later
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"deskbell/backend/wire"
 )
 
 // Command is something pi is told: its type and its parameters by name. Parameters are strings, bools and []Image.
@@ -252,7 +254,7 @@ func compose(members []member) json.RawMessage {
 			}
 			continue
 		}
-		v, err := Marshal(m.value)
+		v, err := wire.Marshal(m.value)
 		if err != nil { // strings, numbers, bools and images always marshal
 			v = []byte("null")
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"deskbell/backend/wire"
 )
 
 // renamed are events that went, or go elsewhere, under another name.
@@ -90,7 +92,7 @@ func (s *Session) response(f fields) {
 		}
 	}
 	if r.Data == nil && f.has("sessionId") {
-		if whole, err := Marshal(f); err == nil {
+		if whole, err := wire.Marshal(f); err == nil {
 			r.Data = whole
 		}
 	}

@@ -136,12 +136,3 @@ func snake(name string) string {
 	}
 	return b.String()
 }
-
-// Marshal is v as JSON, each character as it is: what is written down is shown to people, and '>' is no "\u003e" to them.
-func Marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}

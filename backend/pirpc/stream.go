@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"deskbell/backend/wire"
 )
 
 // rowKinds are the rows that messages become, by role. A tool's result goes to its call.
@@ -102,7 +104,7 @@ func (s *Session) fill(r *Row, m fields) {
 		r.Title = clip(m.text("customType", "custom_type"), maxLabel)
 	}
 	if r.Kind == RawRow && r.Blocks == nil {
-		if raw, err := Marshal(m); err == nil {
+		if raw, err := wire.Marshal(m); err == nil {
 			r.Blocks = []Block{other(raw)}
 		}
 	}
@@ -339,7 +341,7 @@ func (s *Session) toolResult(m fields) {
 	if r == nil {
 		return
 	}
-	raw, err := Marshal(m)
+	raw, err := wire.Marshal(m)
 	if err != nil {
 		return
 	}

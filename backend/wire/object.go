@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -193,4 +194,13 @@ func Without(raw []byte, paths ...string) ([]byte, error) {
 		}
 	}
 	return Compose(members), nil
+}
+
+// Marshal is v as JSON, each character as it is: what agents say is shown to people, and '>' is no "\u003e" to them.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

@@ -154,13 +154,11 @@ func failure(id []byte, e *mapnet.Error) []byte {
 }
 
 func encode(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := wire.Marshal(v)
+	if err != nil {
 		panic(err) // what the hub answers can always be written
 	}
-	return bytes.TrimRight(b.Bytes(), "\n")
+	return raw
 }
 
 // handle answers a frame.

@@ -163,7 +163,7 @@ func (e entry) said() json.RawMessage {
 			made["timestamp"] = t.UnixMilli()
 		}
 	}
-	raw, err := pirpc.Marshal(made)
+	raw, err := wire.Marshal(made)
 	if err != nil { // its content is not JSON: it was, a moment ago
 		return nil
 	}

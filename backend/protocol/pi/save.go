@@ -15,6 +15,7 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/transcript"
+	"deskbell/backend/wire"
 )
 
 const (
@@ -269,7 +270,7 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 func storedRow(r *pirpc.Row, offset int) (transcript.Row, error) {
 	stored := *r
 	stored.N += offset
-	body, err := pirpc.Marshal(stored)
+	body, err := wire.Marshal(stored)
 	return transcript.Row{N: stored.N, Kind: string(r.Kind), At: r.At, Body: body, Text: r.Text()}, err
 }
 
@@ -286,7 +287,7 @@ func (l *live) record(e *epoch) transcript.Session {
 	if i != nil {
 		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
 		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
-		if raw, err := pirpc.Marshal(i); err == nil {
+		if raw, err := wire.Marshal(i); err == nil {
 			e.rec.Info = raw
 		}
 	}
