@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 
 	"deskbell/backend/fleet"
@@ -12,7 +11,7 @@ import (
 )
 
 // ACSKeyFile is where, in the data folder, the secret is that the hub shares with the hosts of ACS agents.
-var ACSKeyFile = filepath.Join("acs", "hmac.key")
+const ACSKeyFile = "acs/hmac.key"
 
 // ACSDoctorTool is the name of a tool that nobody has: the hub denies it by itself.
 const ACSDoctorTool = acs.DoctorTool

@@ -12,7 +12,7 @@ import (
 )
 
 // PiGateFile is where, in the data folder, the extension is that makes pi ask leave for each call of a tool.
-var PiGateFile = filepath.Join("pi", "gate.ts")
+const PiGateFile = "pi/gate.ts"
 
 // PiRelayRecord is what a relay (`deskbell pi`) and the hub say to each other besides pi's own records.
 type PiRelayRecord = pi.RelayRecord

@@ -100,7 +100,7 @@ func (f *Fleet) issue(id string, store func(Credentials) error) (Credentials, er
 	return c, nil
 }
 
-// Rotate gives an agent new credentials; the old token works for RotationOverlap more. Errors: ErrUnknownAgent.
+// Rotate gives an agent new credentials; the old token works for some minutes more. Errors: ErrUnknownAgent.
 func (f *Fleet) Rotate(ctx context.Context, id string) (Credentials, error) {
 	f.issuing.Lock()
 	defer f.issuing.Unlock()
@@ -117,7 +117,7 @@ func (f *Fleet) rotate(ctx context.Context, id string) (Credentials, error) {
 	}
 	now := f.Now()
 	return f.issue(id, func(c Credentials) error {
-		return f.Store.Rotate(ctx, id, HashToken(c.Token), now, now.Add(RotationOverlap), f.audit("agent rotated", id))
+		return f.Store.Rotate(ctx, id, HashToken(c.Token), now, now.Add(rotationOverlap), f.audit("agent rotated", id))
 	})
 }
 
@@ -227,7 +227,7 @@ func (f *Fleet) borrower(hash []byte) (string, bool) {
 }
 
 // SigningSecret is what an agent is signed to with: the secret of its newest token that it has shown, or of the only
-// one. So after a rotation the old secret signs until the agent shows its new token, and for RotationOverlap at most,
+// one. So after a rotation the old secret signs until the agent shows its new token, and for rotationOverlap at most,
 // and what is sent meanwhile can be verified (MA2H §9.2). Errors: ErrUnknownAgent when it has none.
 func (f *Fleet) SigningSecret(ctx context.Context, id string) (string, error) {
 	hash, err := f.Store.SigningCredential(ctx, id, f.Now())

@@ -65,8 +65,8 @@ type Credentials struct {
 	PublicKey     string `json:"ed25519_public_key"`
 }
 
-// RotationOverlap is how long the old token still works after a rotation.
-const RotationOverlap = 10 * time.Minute
+// rotationOverlap is how long the old token still works after a rotation.
+const rotationOverlap = 10 * time.Minute
 
 // The errors of the fleet.
 var (

@@ -29,8 +29,8 @@ const (
 // PairingTime is how long a pairing waits for the person.
 const PairingTime = 5 * time.Minute
 
-// FetchTime is how much longer an approved pairing keeps the credentials for its asker.
-const FetchTime = 10 * time.Minute
+// fetchTime is how much longer an approved pairing keeps the credentials for its asker.
+const fetchTime = 10 * time.Minute
 
 // maxPending bounds how many pairings wait at once: anyone on the machine may ask.
 const maxPending = 8
@@ -131,7 +131,7 @@ func (f *Fleet) PairingStands(ctx context.Context, id string) (Pairing, error) {
 func (f *Fleet) standing(ctx context.Context, p Pairing) Pairing {
 	over := p.ExpiresAt
 	if p.State == PairingApproved {
-		over = over.Add(FetchTime)
+		over = over.Add(fetchTime)
 	}
 	if (p.State == PairingPending || p.State == PairingApproved) && f.Now().After(over) {
 		p.State = PairingExpired

@@ -198,7 +198,7 @@ func TestAChangeOfTheRulesHoldsAtOnce(t *testing.T) {
 	var invalid *inbox.InvalidError
 	for pointer, d := range map[string]Draft{
 		"/verdict":      {Verdict: "maybe"},
-		"/reason":       {Verdict: Deny, Reason: strings.Repeat("a", MaxReason+1)},
+		"/reason":       {Verdict: Deny, Reason: strings.Repeat("a", maxReason+1)},
 		"/match/folder": {Verdict: Deny, Match: Match{Folder: "x"}},
 		"/before":       {Verdict: Deny, Before: "nobody"},
 	} {

@@ -153,16 +153,16 @@ type Draft struct {
 	Before string
 }
 
-// MaxReason bounds a rule's reason, in bytes.
-const MaxReason = 2000
+// maxReason bounds a rule's reason, in bytes.
+const maxReason = 2000
 
 // check refuses a draft that is no rule, naming what is wrong.
 func (d Draft) check() error {
 	if d.Verdict != Allow && d.Verdict != Deny && d.Verdict != Ask {
 		return inbox.Invalid("/verdict", "must be %q, %q or %q", Allow, Deny, Ask)
 	}
-	if len(d.Reason) > MaxReason {
-		return inbox.Invalid("/reason", "is longer than %d bytes", MaxReason)
+	if len(d.Reason) > maxReason {
+		return inbox.Invalid("/reason", "is longer than %d bytes", maxReason)
 	}
 	if fields := d.Match.Check("/match"); len(fields) > 0 {
 		return &inbox.InvalidError{Fields: fields}

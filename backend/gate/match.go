@@ -93,10 +93,7 @@ func (a Argument) matches(s Subject, p Place, strict bool) bool {
 	return false
 }
 
-// Fits says whether the whole text fits a pattern as those of rules are: * is any text.
-func Fits(pattern, text string) bool { return like(pattern, text) }
-
-// FitsFolded is Fits however the two are written: case, white space and characters that do not show are nothing.
+// FitsFolded says whether the whole text fits a pattern as those of rules are, where * is any text, however the two are written: case, white space and characters that do not show are nothing.
 func FitsFolded(pattern, text string) bool { return like(folded(pattern), folded(text)) }
 
 // blankBraille is a letter by its class and shows nothing.

@@ -33,9 +33,9 @@ const (
 // enabled is the capability of a group without which there is none of the others in it.
 const enabled = "enabled"
 
-// Effective is what a participant may do that declared that of itself: a capability that it names as false it has not, and
+// effective is what a participant may do that declared that of itself: a capability that it names as false it has not, and
 // none of a group that it names as not enabled.
-func Effective(declared Capabilities) Capabilities {
+func effective(declared Capabilities) Capabilities {
 	out := Capabilities{}
 	for group, names := range granted {
 		out[group] = map[string]bool{}

@@ -67,7 +67,7 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	if c.Name != "" || !resumed {
 		p.Name = c.Name
 	}
-	p.conn, p.caps, p.ActiveAt, p.AwaySince = conn, Effective(c.Capabilities), t.now, 0
+	p.conn, p.caps, p.ActiveAt, p.AwaySince = conn, effective(c.Capabilities), t.now, 0
 	t.st.participants[p.Participant], t.st.sessions[p.ID] = p, p
 	if old != nil {
 		t.after(func() { old.Close(4409, "this session goes on elsewhere") })

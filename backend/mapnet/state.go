@@ -171,7 +171,7 @@ func (n *Net) load(ctx context.Context) error {
 			if p.AwaySince == 0 {
 				p.AwaySince = now
 			}
-			p.caps = Effective(p.Declared)
+			p.caps = effective(p.Declared)
 			st.sessions[p.ID], st.participants[p.Participant] = p, p
 		case kindConv:
 			c := &conversation{byID: map[string]int{}}

@@ -269,7 +269,7 @@ func (c *Center) call(ctx context.Context, f func(context.Context) error) {
 }
 
 func noteOf(e Event) Note {
-	n := Note{ID: e.ID, Item: e.ID, Urgent: e.Urgent, Title: Line(e.Agent, 60), Body: Line(e.Title, 160)}
+	n := Note{ID: e.ID, Item: e.ID, Urgent: e.Urgent, Title: line(e.Agent, 60), Body: line(e.Title, 160)}
 	if n.Title == "" {
 		n.Title = "Deskbell"
 	}
@@ -292,7 +292,7 @@ func summarise(events []Event) Note {
 		if e.Urgent {
 			urgent++
 		}
-		if a := Line(e.Agent, 40); a != "" && !slices.Contains(agents, a) {
+		if a := line(e.Agent, 40); a != "" && !slices.Contains(agents, a) {
 			agents = append(agents, a)
 		}
 	}

@@ -277,8 +277,8 @@ func TestLine(t *testing.T) {
 		{"", 5, ""},
 		{"a" + strings.Repeat("\u0301", 10_000), 5, "…"},
 	} {
-		if got := Line(c.in, c.n); got != c.want {
-			t.Errorf("Line(%.20q, %d) = %.40q, want %q", c.in, c.n, got, c.want)
+		if got := line(c.in, c.n); got != c.want {
+			t.Errorf("line(%.20q, %d) = %.40q, want %q", c.in, c.n, got, c.want)
 		}
 	}
 }
@@ -294,9 +294,9 @@ func FuzzLine(f *testing.F) {
 	f.Add("\u202e\u0000\xff", 1)
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = 1 + abs(n)%200
-		got := Line(s, n)
+		got := line(s, n)
 		if strings.ContainsAny(got, "\n\r\t\x00\x1b\u202e\u200b") || len(got) > 16*n+3 {
-			t.Errorf("Line(%q, %d) = %q", s, n, got)
+			t.Errorf("line(%q, %d) = %q", s, n, got)
 		}
 	})
 }

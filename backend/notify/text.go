@@ -7,10 +7,10 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Line makes one short line of untrusted text: no control characters, no invisible or direction-changing ones, runs of
+// line makes one short line of untrusted text: no control characters, no invisible or direction-changing ones, runs of
 // space as one, and no more than n graphemes, the last of which is then an ellipsis. A grapheme is never cut in two, and
 // one that is absurdly long counts for what it is in bytes.
-func Line(s string, n int) string {
+func line(s string, n int) string {
 	s = visible(strings.ToValidUTF8(s, "\uFFFD"))
 	var b strings.Builder
 	for g, count := uniseg.NewGraphemes(s), 0; g.Next(); count++ {

@@ -132,7 +132,7 @@ func verify(c context, k Key, header string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if !Fresh(h.T, now) {
+	if !fresh(h.T, now) {
 		return ErrStale
 	}
 	signature, err := decodeMAC(h.V1)

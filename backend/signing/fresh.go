@@ -12,8 +12,8 @@ var (
 	ErrReplayFull = errors.New("too many signatures inside the window")
 )
 
-// Fresh tells whether t, in Unix seconds, lies within Window of now, its edges included.
-func Fresh(t int64, now time.Time) bool {
+// fresh tells whether t, in Unix seconds, lies within Window of now, its edges included.
+func fresh(t int64, now time.Time) bool {
 	apart := now.Unix() - t
 	limit := int64(Window / time.Second)
 	return -limit <= apart && apart <= limit
@@ -36,7 +36,7 @@ func NewReplayWindow(limit int) *ReplayWindow {
 // Use takes the nonce of a signature that has been verified at now. A second use inside the window is ErrReplayed, a signature outside it
 // ErrStale, and no room ErrReplayFull.
 func (w *ReplayWindow) Use(h Header, now time.Time) error {
-	if !Fresh(h.T, now) {
+	if !fresh(h.T, now) {
 		return ErrStale
 	}
 	w.mu.Lock()

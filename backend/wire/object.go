@@ -19,7 +19,7 @@ type Member struct {
 // Members lists the members of an object in their order. Values are parts of raw, not copies: inner white space, digits beyond 2^53 and
 // the order of their own members survive. The whole document is checked as Check does.
 func Members(raw []byte) ([]Member, error) {
-	s := scanner{data: raw, depth: DefaultDepth, unique: true}
+	s := scanner{data: raw, depth: defaultDepth, unique: true}
 	members := make([]Member, 0, 16)
 	err := s.only('{', func() error {
 		return s.object(func(name []byte) error {
@@ -37,7 +37,7 @@ func Members(raw []byte) ([]Member, error) {
 
 // Elements lists the elements of an array, raw and checked as the values of Members are.
 func Elements(raw []byte) ([][]byte, error) {
-	s := scanner{data: raw, depth: DefaultDepth, unique: true}
+	s := scanner{data: raw, depth: defaultDepth, unique: true}
 	var elements [][]byte
 	err := s.only('[', func() error {
 		return s.array(func() error {
@@ -75,7 +75,7 @@ var errFound = errors.New("found")
 // Get returns the raw value of one member, a part of raw. It reads no further than it must, so raw should have passed Check; false means
 // that raw is not an object or has no such member.
 func Get(raw []byte, name string) ([]byte, bool) {
-	s := scanner{data: raw, depth: DefaultDepth}
+	s := scanner{data: raw, depth: defaultDepth}
 	s.space()
 	if s.pos >= len(s.data) || s.data[s.pos] != '{' {
 		return nil, false

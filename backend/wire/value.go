@@ -10,7 +10,7 @@ import (
 // written as an integer of at most 18 digits, a json.Number up to maxExact of them, and the nearest float64 otherwise, so that no text an
 // outsider sends becomes a huge rational.
 func Value(raw []byte) (any, error) {
-	s := scanner{data: raw, depth: DefaultDepth, unique: true}
+	s := scanner{data: raw, depth: defaultDepth, unique: true}
 	s.space()
 	v, err := s.tree()
 	if err != nil {

@@ -6,8 +6,8 @@ package wire
 
 import "fmt"
 
-// DefaultDepth is the nesting Check allows when the caller names no limit, and the limit of every other function here.
-const DefaultDepth = 128
+// defaultDepth is the nesting Check allows when the caller names no limit, and the limit of every other function here.
+const defaultDepth = 128
 
 // SyntaxError says where a document stops being strict JSON, and why.
 type SyntaxError struct {
@@ -24,12 +24,12 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s at %s (byte %d)", e.Reason, e.Pointer, e.Offset)
 }
 
-// Check accepts exactly one JSON value nested at most maxDepth deep (DefaultDepth if maxDepth is not positive). It refuses invalid UTF-8,
+// Check accepts exactly one JSON value nested at most maxDepth deep (defaultDepth if maxDepth is not positive). It refuses invalid UTF-8,
 // lone surrogate escapes, a name used twice in one object, numbers that no finite double holds, and anything after the value. The error is
 // a *SyntaxError.
 func Check(raw []byte, maxDepth int) error {
 	if maxDepth <= 0 {
-		maxDepth = DefaultDepth
+		maxDepth = defaultDepth
 	}
 	s := scanner{data: raw, depth: maxDepth, unique: true}
 	return s.document()

@@ -38,7 +38,7 @@ func (r *Root) Read(ctx context.Context, p string, lines *Lines) (Text, error) {
 		return Text{}, err
 	}
 	defer f.Close() // it was only read
-	out := Text{Type: TypeOf(p), Size: size}
+	out := Text{Type: typeOf(p), Size: size}
 	in := bufio.NewReaderSize(&bounded{ctx, io.LimitReader(f, maxScan)}, sniff)
 	head, err := in.Peek(sniff)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -152,8 +152,8 @@ var textTypes = map[string]string{
 	".c": "text/x-c", ".h": "text/x-c", ".svelte": "text/plain", ".mod": "text/plain", ".sum": "text/plain", ".sql": "application/sql", "": "text/plain",
 }
 
-// TypeOf guesses a file's media type by its name.
-func TypeOf(p string) string {
+// typeOf guesses a file's media type by its name.
+func typeOf(p string) string {
 	ext := strings.ToLower(path.Ext(path.Base(p)))
 	if t, ok := textTypes[ext]; ok {
 		return t

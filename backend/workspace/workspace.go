@@ -128,7 +128,7 @@ func (r *Root) look(p string) (f File, ok bool) {
 
 // typeOf is the type of a file as Read tells it: what its name says, unless it begins like no text.
 func (r *Root) typeOf(p string) string {
-	named := TypeOf(p)
+	named := typeOf(p)
 	if binaryType(named) == named {
 		return named
 	}

@@ -94,15 +94,6 @@ func New(c Config) *Binding {
 		handed: make(chan struct{}, 1), online: map[string]bool{}, missed: map[string][]mailbox.Entry{}}
 }
 
-// Methods are the names of the methods that are answered.
-func Methods() []string {
-	var out []string
-	for name := range methods() {
-		out = append(out, name)
-	}
-	return out
-}
-
 // Name implements protocol.Binding.
 func (b *Binding) Name() string { return Name }
 

@@ -97,7 +97,7 @@ func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, taken)
 	defer cancel()
-	_, err := l.call(ctx, e, Prompt(text, true))
+	_, err := l.call(ctx, e, prompt(text, true))
 	switch {
 	case err == nil:
 		return "pi took it as a prompt"
@@ -116,8 +116,8 @@ func (l *live) commands() []pirpc.SlashCommand {
 	return slices.Clone(l.s.Info.Commands)
 }
 
-// Prompt is text for pi, to be followed up when it works: where nothing goes on, it begins at once.
-func Prompt(text string, followUp bool) pirpc.Command {
+// prompt is text for pi, to be followed up when it works: where nothing goes on, it begins at once.
+func prompt(text string, followUp bool) pirpc.Command {
 	how := "steer"
 	if followUp {
 		how = "followUp"
