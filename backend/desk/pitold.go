@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"deskbell/backend/inbox"
@@ -90,8 +91,9 @@ func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		result, then, err = d.Pi.Fork(ctx, id, told.Entry, told.Row)
 	} else if c, err = told.command(now.Info.Commands); err == nil {
 		if c.Type == "prompt" {
-			ctx, cancel = d.untilAsked(ctx, id, len(now.Asks))
-			defer cancel()
+			var looked func()
+			ctx, looked = d.untilAsked(ctx, id, len(now.Asks))
+			defer looked()
 		}
 		result, then, err = d.Pi.Send(ctx, id, c)
 	}
@@ -115,23 +117,28 @@ func (d *Desk) tellPi(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 }
 
 // untilAsked is ctx until the session asks something more than it does: a command of an extension may end only when that is
-// answered, and the page goes on meanwhile.
-func (d *Desk) untilAsked(ctx context.Context, id string, asks int) (context.Context, context.CancelFunc) {
+// answered, and the page goes on meanwhile. What it returns ends the looking.
+func (d *Desk) untilAsked(ctx context.Context, id string, asks int) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
+	var looking sync.WaitGroup
+	looking.Go(func() {
 		look := time.NewTicker(100 * time.Millisecond)
 		defer look.Stop()
-		for ctx.Err() == nil {
+		for {
 			select {
 			case <-look.C:
 			case <-ctx.Done():
+				return
 			}
 			if now, ok := d.Pi.Current(id); ok && len(now.Asks) > asks {
 				cancel()
 			}
 		}
-	}()
-	return ctx, cancel
+	})
+	return ctx, func() {
+		cancel()
+		looking.Wait()
+	}
 }
 
 // piForks answers with the prompts at which a session can be forked, the newest first.
