@@ -7,6 +7,7 @@ import (
 	"deskbell/backend/fleet"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/settings"
+	"deskbell/backend/signing"
 	"deskbell/schemas"
 )
 
@@ -29,4 +30,14 @@ func (h *Hub) newACS(set *schemas.Set) *acs.Binding {
 func (h *Hub) stopped(ctx context.Context, agent string) (bool, error) {
 	stops, err := h.store.Stops(ctx)
 	return slices.ContainsFunc(stops, func(s fleet.Stop) bool { return s.Agent == agent }), err
+}
+
+// sessionKey is the key of a guarded session.
+func (h *Hub) sessionKey(session string) []byte {
+	key, err := signing.SessionKey([]byte(h.acsSecret), session)
+	if err != nil {
+		h.log.Error("the key of a guarded session", "err", err)
+		return nil
+	}
+	return key
 }

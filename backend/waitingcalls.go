@@ -12,7 +12,6 @@ import (
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol/acs"
 	"deskbell/backend/secrets"
-	"deskbell/backend/signing"
 )
 
 // guard puts together what answers calls for the person, and what is remembered of the agents that ask.
@@ -32,16 +31,6 @@ func (h *Hub) guard(ctx context.Context) (err error) {
 	}
 	h.guardian = guardian.New(guardian.Config{Store: h.store.Guarded(), Now: h.now, Retention: retention, OnChange: changed, OnSeal: h.sessionSealed, Key: h.sessionKey, Retell: acs.Retell, Log: h.log})
 	return nil
-}
-
-// sessionKey is the key of a guarded session.
-func (h *Hub) sessionKey(session string) []byte {
-	key, err := signing.SessionKey([]byte(h.acsSecret), session)
-	if err != nil {
-		h.log.Error("the key of a guarded session", "err", err)
-		return nil
-	}
-	return key
 }
 
 // judgeWaiting answers the calls that wait and that a rule decides now; who allows something for a session does not want
