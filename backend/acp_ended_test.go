@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"deskbell/backend/protocol"
 )
 
 // listed is an agent as GET /v1/agents has it; nil: it is not there.
@@ -223,6 +225,18 @@ func TestACPStopAndResumeSayWhatIs(t *testing.T) {
 	}
 	h.onACP("hand", "resume").want(200)
 	hand.spawn("worker")
+}
+
+// An agent may bear a protocol's name: only what stands below it is that protocol's own.
+func TestStoppingOneThatIsNamedAsAProtocol(t *testing.T) {
+	h := openHouse(t)
+	for _, name := range protocol.Names() {
+		hand := h.agent(name)
+		hand.spawn("worker")
+		if r := h.onACP(name, "stop").want(200); r.get("agents_ended") != "1" {
+			t.Errorf("stopping the agent %q: %s", name, r.body)
+		}
+	}
 }
 
 // An agent that is forgotten is forgotten in the fleet too.

@@ -14,10 +14,6 @@ import (
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
-	"deskbell/backend/protocol/acp"
-	"deskbell/backend/protocol/acs"
-	"deskbell/backend/protocol/mapv1"
-	"deskbell/backend/protocol/pi"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/schemas"
@@ -53,37 +49,6 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 		}
 	}
 	h.desk.Touch("agents")
-}
-
-// agentStopped tells the protocol of a peer that the operator stopped it, and says how many agents ended for good. What holds
-// a credential of its own may speak any of them.
-func (h *Hub) agentStopped(agent string) (ended int, err error) {
-	stops := map[string]func(string){acs.Name: h.acs.Stop, mapv1.Name: h.mapv1.Stop, pi.Name: h.stopPi}
-	prefix, _, is := strings.Cut(agent, "/")
-	if stop, ok := stops[prefix]; ok {
-		stop(agent)
-		return 0, nil
-	}
-	if !is || prefix != acp.Name {
-		agent = fleet.PeerID(acp.Name, agent)
-	}
-	return h.acp.Stop(agent)
-}
-
-// seal returns what makes rows of an agent's entries. Peers of other protocols have no secret to sign with, and their
-// bindings put them into their own words.
-func (h *Hub) seal(ctx context.Context, agent string) (func(mailbox.Entry) ([]byte, error), error) {
-	if prefix, _, is := strings.Cut(agent, "/"); is && slices.Contains([]string{acp.Name, mapv1.Name, pi.Name}, prefix) {
-		return func(e mailbox.Entry) ([]byte, error) { return e.Body, nil }, nil
-	}
-	return h.ma2h.Seal(ctx, agent)
-}
-
-// mailed tells the protocol of a peer that there is something in its mailbox.
-func (h *Hub) mailed(agent string) {
-	if strings.HasPrefix(agent, acp.Name+"/") {
-		h.acp.Mail(agent)
-	}
 }
 
 // secret finds what a callback's reference names: env:NAME of the listed variables, secret:NAME unless the operator

@@ -8,7 +8,7 @@ import (
 	"deskbell/backend/protocol/pi"
 )
 
-// piDesk is the sessions of pi in the page's words: the page knows no protocol.
+// piDesk is the sessions of pi as the page asks for them.
 type piDesk struct{ *pi.Binding }
 
 func (p piDesk) Current(id string) (desk.PiNow, bool) {
