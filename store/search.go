@@ -19,8 +19,8 @@ const (
 	idleBatch   = 256
 )
 
-// RunIndexer keeps the search index up with the items until ctx ends. It works in small batches when nothing else has
-// been written for a moment, or after a second at the latest.
+// RunIndexer keeps the search index up with the items until ctx ends. It looks four times a second, and works in
+// batches until nothing is left, larger ones while nobody else writes.
 func (s *Store) RunIndexer(ctx context.Context) error {
 	for {
 		left, err := s.indexSome(ctx, indexBatch)
