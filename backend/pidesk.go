@@ -8,7 +8,7 @@ import (
 	"deskbell/backend/protocol/pi"
 )
 
-// piDesk is the sessions of pi as the page asks for them.
+// piDesk is the sessions of pi in the words of desk, which knows what pi says and not how it is run.
 type piDesk struct{ *pi.Binding }
 
 func (p piDesk) Current(id string) (desk.PiNow, bool) {

@@ -14,5 +14,5 @@ export default defineConfig({
     chunkSizeWarningLimit: 700,
   },
   server: { host: '127.0.0.1', proxy: { '/api': toHub, '/v1': toHub } },
-  test: { include: ['tests/**/*.test.ts'], environment: 'node' },
+  test: { include: ['tests/**/*.test.ts'], environment: './tests/pageenv.ts' },
 });

@@ -44,7 +44,7 @@ it('names actors', () => {
   expect(who('agent:deploybot/dev-team', 'maria')).toBe('deploybot/dev-team');
   expect(who('agent:a:b', 'maria')).toBe('a:b');
   expect(who('system:expired', 'maria')).toBe('the deadline');
-  expect(who('system:agent-gone', 'maria')).toBe('the hub, as nobody waits for the answer any more');
+  expect(who('system:agent-gone', 'maria')).toBe('the hub, as the agent is no longer waiting');
   expect(who('system:new_thing', 'maria')).toBe('the hub (new thing)');
 });
 

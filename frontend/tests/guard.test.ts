@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { argumentFields, argumentProblem, changedFields, editedArguments } from '../src/lib/callform';
-import { alertWords, asked, callVerdict, chainWords, ended, gathered, sharedWarnings, judgeWords, pastWord, shownVerdict, termsWords } from '../src/lib/guardwords';
+import { alertWords, asked, chainWords, ended, gathered, sharedWarnings, pastWord, shownVerdict, termsWords } from '../src/lib/guardwords';
+import { who } from '../src/lib/format';
 import type { GuardAlert, GuardedView, Match, StepView } from '../src/lib/guardtypes';
 import { formProblems, ruleBody, ruleForm } from '../src/lib/ruleform';
 
@@ -76,12 +77,12 @@ describe('a rule as a form', () => {
 
 describe('words', () => {
   it('names who judged', () => {
-    expect(judgeWords('human:maria', 'maria')).toBe('you');
-    expect(judgeWords('human:jo', 'human:maria')).toBe('jo');
-    expect(judgeWords('rule:rule_1', 'maria')).toBe('a rule');
-    expect(judgeWords('system:human_timeout', 'maria')).toMatch(/nobody answered in time/);
-    expect(judgeWords('system:agent-gone', 'maria')).toMatch(/the request that waited is gone/);
-    expect(judgeWords('system:session_closed', 'maria')).toMatch(/its session ended/);
+    expect(who('human:maria', 'maria')).toBe('you');
+    expect(who('human:jo', 'human:maria')).toBe('jo');
+    expect(who('rule:rule_1', 'maria')).toBe('a rule');
+    expect(who('system:human_timeout', 'maria')).toMatch(/nobody answered in time/);
+    expect(who('system:agent-gone', 'maria')).toMatch(/as the agent is no longer waiting/);
+    expect(who('system:session_closed', 'maria')).toMatch(/its session ended/);
   });
   it('calls no denial what ended before anybody answered', () => {
     for (const judge of ['system:agent-gone', 'system:session_closed', 'system:hub_shutting_down']) expect(ended('deny', judge)).toBe('withdrawn');
@@ -89,20 +90,12 @@ describe('words', () => {
     expect(ended('deny', 'system:agent_revoked')).toBe('deny');
     expect(ended('deny', 'human:maria')).toBe('deny');
   });
-  it('says what became of a call', () => {
-    const outcome = { resolution: 'answered', edited: false, actor: 'human:maria', resolved_at: 1, defaulted: false };
-    expect(callVerdict({ state: 'answered', outcome: { ...outcome, value: 'allow' } })).toBe('allow');
-    expect(callVerdict({ state: 'answered', outcome: { ...outcome, value: 'allow_edited' } })).toBe('modify');
-    expect(callVerdict({ state: 'declined', outcome })).toBe('deny');
-    expect(callVerdict({ state: 'expired' })).toBeNull();
-    expect(callVerdict({ state: 'cancelled' })).toBeNull();
-  });
   it('never calls a verdict it does not know an allow', () => {
     for (const v of ['hub', 'cancelled', 'nonsense', 'ALLOW']) expect(shownVerdict(v)).toBe('deny');
     for (const v of ['expired', 'withdrawn'] as const) expect([shownVerdict(v), pastWord(v)]).toEqual([v, v]); // nobody's no
     expect(pastWord('hub')).toBe('refused by the hub');
     expect(pastWord('agent_gone')).toBe('agent gone');
-    expect(pastWord('allow_edited')).toBe('allowed, changed');
+    expect(pastWord('allow_edited')).toBe('allowed with changes');
     expect(pastWord('')).toBe('asked you');
   });
   it('says once what is to be said of several rules', () => {

@@ -96,7 +96,7 @@ it('says how an item ended that was open before the person', () => {
   const end = (d: object) => endedWords({ protocol: 'ma2h', kind: 'question', state: 'cancelled', box: 'done', agent: 'bot', ...d }, 'human:maria');
   expect(end({})).toBe('Withdrawn by bot while you had it open. Nothing was sent.');
   expect(end({ outcome })).toBe('Withdrawn by bot while you had it open. Nothing was sent.');
-  expect(end({ outcome: { ...outcome, actor: 'system:agent-gone' } })).toBe('Withdrawn, as nobody waits for the answer any more, while you had it open. Nothing was sent.');
+  expect(end({ outcome: { ...outcome, actor: 'system:agent-gone' } })).toBe('Withdrawn, as the agent is no longer waiting, while you had it open. Nothing was sent.');
   expect(end({ state: 'expired' })).toBe('Expired while you had it open. Nothing was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'human:jo', value: 'x' } })).toBe('Answered by jo while you had it open. Nothing of yours was sent.');
   expect(end({ state: 'answered', outcome: { ...outcome, actor: 'system:default_on_expire', defaulted: true, value: 'x' } })).toBe('Expired while you had it open. Nothing of yours was sent.');

@@ -1,4 +1,5 @@
 // What the person wrote to agents, and how far it got.
+import { shared } from './again';
 import { api, failWords, stale } from './api';
 import { desk } from './desk.svelte';
 import type { Directive } from './types';
@@ -9,8 +10,6 @@ export class Directives {
   list = $state.raw<Directive[]>([]);
   loaded = $state(false);
   problem = $state('');
-  private running = false;
-  private again = false;
 
   /** Follows the messages to one agent, or to all ('' ), while the calling component is on screen. */
   constructor(private readonly agent: () => string, private readonly limit = 200) {
@@ -21,25 +20,20 @@ export class Directives {
     });
   }
 
-  async load(): Promise<void> {
-    if (this.running) { this.again = true; return; }
-    this.running = true;
-    do {
-      this.again = false;
-      const agent = this.agent();
-      try {
-        const { directives } = await api.directives({ agent, limit: this.limit });
-        if (agent === this.agent()) {
-          this.list = directives;
-          this.loaded = true;
-          this.problem = '';
-        } else this.again = true;
-      } catch (e) {
-        this.problem = failWords(e, stale);
-        desk.noticed(e);
-      }
-      if (this.again) await new Promise((r) => setTimeout(r, PAUSE_MS));
-    } while (this.again);
-    this.running = false;
+  /** Loads them; calls that come while one is under way share the one after it. */
+  readonly load = shared(() => this.fetch(), PAUSE_MS);
+
+  private async fetch(): Promise<void> {
+    const agent = this.agent();
+    try {
+      const { directives } = await api.directives({ agent, limit: this.limit });
+      if (agent !== this.agent()) return; // those of the other one are loaded next
+      this.list = directives;
+      this.loaded = true;
+      this.problem = '';
+    } catch (e) {
+      this.problem = failWords(e, stale);
+      desk.noticed(e);
+    }
   }
 }

@@ -1,47 +1,33 @@
 // Agents, their sessions, and pairings: loaded while somebody looks, and again when the hub says that they changed.
-import { shared } from './again';
-import { api, failWords, stale, unsure } from './api';
+import { api, failWords, unsure } from './api';
 import { desk } from './desk.svelte';
+import { Loaded } from './loaded.svelte';
 import type { AgentCredentials, FleetAgent, Pairing, Session } from './types';
 import { ui } from './ui.svelte';
 
 /** Presence fades without any event, so it is asked for again. */
 const PRESENCE_MS = 15_000;
-const PAUSE_MS = 250;
 
 /** A deliberate act that is asked about once more before it is done. */
 export type Act =
   | { kind: 'close'; agent: FleetAgent; session: Session }
   | { kind: 'stop' | 'rotate' | 'revoke'; agent: FleetAgent };
 
-class Fleet {
-  agents = $state.raw<FleetAgent[]>([]);
-  pairings = $state.raw<Pairing[]>([]);
-  loaded = $state(false);
-  problem = $state('');
+class Fleet extends Loaded<{ agents: FleetAgent[]; pairings: Pairing[] }> {
   /** Shown once after an agent was added or rotated; the hub keeps only hashes. */
   fresh = $state.raw<AgentCredentials | null>(null);
   /** What the open confirmation is about. */
   act = $state.raw<Act | null>(null);
 
-  find(id: string): FleetAgent | undefined {
-    return this.agents.find((a) => a.agent_id === id);
+  constructor() {
+    super(() => api.fleet(), { agents: [], pairings: [] }, ['agents'], PRESENCE_MS);
   }
 
-  /** Loads everything; calls that come while one is under way share the one after it. */
-  readonly load = shared(() => this.fetch(), PAUSE_MS);
+  get agents(): FleetAgent[] { return this.it.agents; }
+  get pairings(): Pairing[] { return this.it.pairings; }
 
-  private async fetch(): Promise<void> {
-    try {
-      const { agents, pairings } = await api.fleet();
-      this.agents = agents;
-      this.pairings = pairings;
-      this.problem = '';
-      this.loaded = true;
-    } catch (e) {
-      this.problem = failWords(e, stale);
-      desk.noticed(e);
-    }
+  find(id: string): FleetAgent | undefined {
+    return this.agents.find((a) => a.agent_id === id);
   }
 
   ask(act: Act): void {
@@ -73,15 +59,3 @@ class Fleet {
 }
 
 export const fleet = new Fleet();
-
-/** Keeps the fleet current while the calling component is on screen. Call while it is being set up. */
-export function followFleet(): void {
-  $effect(() => {
-    void desk.rev.agents;
-    void fleet.load();
-  });
-  $effect(() => {
-    const timer = setInterval(() => { if (document.visibilityState === 'visible') void fleet.load(); }, PRESENCE_MS);
-    return () => clearInterval(timer);
-  });
-}

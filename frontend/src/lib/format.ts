@@ -84,25 +84,43 @@ export const shortCount = (n: number): string => (n > 99 ? '99+' : String(n));
 export const plural = (n: number, one: string, many = `${one}s`): string => `${count(n)} ${n === 1 ? one : many}`;
 export const windowTitle = (needs: number): string => (needs > 0 ? `(${needs}) Deskbell` : 'Deskbell');
 
-const systemActors: Record<string, string> = {
-  default_on_expire: 'the deadline, which applied the default',
-  expired: 'the deadline',
-  mailbox: 'the hub',
-  undeliverable: 'the hub, because it could not be delivered',
-  'agent-gone': 'the hub, as nobody waits for the answer any more',
-};
+/** What the hub does for nobody: who that was in full and in a word or two, and how a call ended by it that nobody denied. */
+interface ByHub { of: RegExp; full: string; brief: string; ends?: 'withdrawn' | 'expired' }
+const byHub: readonly ByHub[] = [
+  { of: /^default-on-expire$/, full: 'the deadline, which applied the default', brief: 'the deadline' },
+  { of: /^expired$/, full: 'the deadline', brief: 'the deadline', ends: 'expired' },
+  { of: /timeout|expired/, full: 'the hub, because nobody answered in time', brief: 'time ran out', ends: 'expired' },
+  { of: /agent-(gone|disconnected)/, full: 'the hub, as the agent is no longer waiting', brief: 'no longer waiting', ends: 'withdrawn' },
+  { of: /agent-stopped/, full: 'the hub, because you stopped the agent', brief: 'you, by a stop' },
+  { of: /agent-revoked/, full: 'the hub, because you revoked the agent', brief: 'agent revoked' },
+  { of: /session-closed/, full: 'the hub, as its session ended', brief: 'session ended', ends: 'withdrawn' },
+  { of: /shutting-down/, full: 'the hub, which was closing', brief: 'hub closing', ends: 'withdrawn' },
+  { of: /^mailbox$/, full: 'the hub', brief: 'the hub' },
+  { of: /^undeliverable$/, full: 'the hub, because it could not be delivered', brief: 'undeliverable' },
+];
 
-/** Who did it: "you", "deploybot/dev-team", "the deadline". */
-export function who(actor: string, operator: string): string {
+function hubActor(actor: string): ByHub | undefined {
+  if (!actor.startsWith('system:')) return undefined;
+  const name = actor.slice(7).replaceAll('_', '-');
+  return byHub.find((b) => b.of.test(name));
+}
+
+/** Who did it: "you", "deploybot/dev-team", "the deadline", "a rule". `brief`: where there is little room. */
+export function who(actor: string, operator: string, brief = false): string {
+  const hub = hubActor(actor);
+  if (hub) return brief ? hub.brief : hub.full;
   const colon = actor.indexOf(':');
   if (colon < 0) return actor === operator ? 'you' : actor;
   const kind = actor.slice(0, colon);
   const name = actor.slice(colon + 1);
   if (kind === 'human') return name === operator || actor === operator ? 'you' : name;
   if (kind === 'rule') return 'a rule';
-  if (kind === 'system') return systemActors[name] ?? `the hub (${name.replaceAll(/[-_]/g, ' ')})`;
+  if (kind === 'system') return `the hub (${name.replaceAll(/[-_]/g, ' ')})`;
   return name;
 }
+
+/** How a call ended by that actor where nobody denied it; undefined where somebody did. */
+export const endBy = (actor: string): 'withdrawn' | 'expired' | undefined => hubActor(actor)?.ends;
 
 /** A run by its name: what is called "run_7" already is not called "run run_7". */
 export const runWords = (id: Text): Text => (/^run\b|^run_/i.test(plain(id)) ? id : [{ t: 'run ' }, ...id]);

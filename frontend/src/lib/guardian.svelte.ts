@@ -1,63 +1,45 @@
 // The sessions of guarded agents, and the steps of one. Loaded while somebody looks, and again when the hub says they changed.
-import { shared } from './again';
 import { api, failWords, Refused, stale } from './api';
 import { desk } from './desk.svelte';
 import type { Chain, GuardAlert, GuardedView, StepView } from './guardtypes';
+import { Loaded } from './loaded.svelte';
 
 const PAGE = 200;
 const PAUSE_MS = 250;
 /** Checking a chain is work for the hub: while steps come, it is asked for now and then. */
 const CHECK_MS = 2000;
 
-class Guardian {
-  sessions = $state.raw<GuardedView[]>([]);
-  alerts = $state.raw<GuardAlert[]>([]);
-  more = $state(false);
-  loaded = $state(false);
-  problem = $state('');
-  private cursor: string | undefined;
+class Guardian extends Loaded<{ sessions: GuardedView[]; alerts: GuardAlert[]; more: boolean }> {
   private pages = 1;
 
-  /** Loads as many pages as are shown. */
-  readonly load = shared(() => this.fetch(), PAUSE_MS);
+  constructor() {
+    super(() => this.shown(), { sessions: [], alerts: [], more: false }, ['guardian']);
+  }
 
-  private async fetch(): Promise<void> {
-    try {
-      const all: GuardedView[] = [];
-      let cursor: string | undefined;
-      for (let i = 0; i < this.pages; i++) {
-        const page = await api.guardian(cursor);
-        all.push(...page.sessions);
-        if (i === 0) this.alerts = page.alerts;
-        cursor = page.next_cursor;
-        if (cursor === undefined) break;
-      }
-      this.sessions = all;
-      this.cursor = cursor;
-      this.more = cursor !== undefined;
-      this.problem = '';
-      this.loaded = true;
-    } catch (e) {
-      this.problem = failWords(e, stale);
-      desk.noticed(e);
+  get sessions(): GuardedView[] { return this.it.sessions; }
+  get alerts(): GuardAlert[] { return this.it.alerts; }
+  get more(): boolean { return this.it.more; }
+
+  /** As many pages as are shown. */
+  private async shown(): Promise<{ sessions: GuardedView[]; alerts: GuardAlert[]; more: boolean }> {
+    const first = await api.guardian();
+    const sessions = [...first.sessions];
+    let cursor = first.next_cursor;
+    for (let i = 1; i < this.pages && cursor !== undefined; i++) {
+      const page = await api.guardian(cursor);
+      sessions.push(...page.sessions);
+      cursor = page.next_cursor;
     }
+    return { sessions, alerts: first.alerts, more: cursor !== undefined };
   }
 
   showMore(): Promise<void> {
-    if (this.cursor !== undefined) this.pages++;
+    if (this.more) this.pages++;
     return this.load();
   }
 }
 
 export const guardian = new Guardian();
-
-/** Keeps the sessions current while the calling component is on screen. Call while it is being set up. */
-export function followGuardian(): void {
-  $effect(() => {
-    void desk.rev.guardian;
-    void guardian.load();
-  });
-}
 
 /** One session's steps: sparse, loaded where they are looked at. A step's place is its number, counted from the first. */
 export class Steps {

@@ -1,59 +1,17 @@
-// Words for calls, verdicts, and what the Guardian saw: the same for a thing wherever it stands.
-import { count, moment, plain, plural, span, who } from './format';
+// Words for calls and for what the Guardian saw: steps, alerts, chains, rules. How a call ended is in itemwords.ts.
+import { count, endBy, moment, plain, plural, span } from './format';
 import type { AlertKind, CallPart, CallView, Chain, DryRun, GuardAlert, GuardedView, StepView, Verdict } from './guardtypes';
-import type { Detail, Text } from './types';
+import { isVerdict, verdictName, type Shown } from './itemwords';
+import type { Text } from './types';
 
-export type Tone = 'done' | 'bad' | 'wait' | 'quiet';
-/** The last two: the agent left before anybody answered, and nobody did in time. The hub said no, and no person did. */
-export type Shown = Verdict | 'modify' | '' | 'withdrawn' | 'expired';
-
-const verdicts: Record<Shown, { word: string; tone: Tone }> = {
-  allow: { word: 'allowed', tone: 'done' }, modify: { word: 'allowed, changed', tone: 'done' }, deny: { word: 'denied', tone: 'bad' },
-  ask: { word: 'asks you', tone: 'wait' }, '': { word: 'waits for you', tone: 'wait' },
-  withdrawn: { word: 'withdrawn', tone: 'quiet' }, expired: { word: 'expired', tone: 'quiet' },
-};
-export const verdictWord = (v: Shown): string => verdicts[v].word;
-export const verdictTone = (v: Shown): Tone => verdicts[v].tone;
+/** A verdict, or how a call ended without one, within a sentence. */
+export const verdictWord = (v: Shown): string => verdictName(v).toLowerCase();
 
 /** What a rule does, as the beginning of its sentence. */
 export const ruleVerb: Record<Verdict, string> = { allow: 'Allow', deny: 'Deny', ask: 'Ask me' };
 
-/** The outcome of a call: what the person's answer made of it. */
-export function callVerdict(d: Pick<Detail, 'state' | 'outcome'>): Shown | null {
-  if (d.state === 'declined') return 'deny';
-  if (d.state !== 'answered') return null;
-  const v = d.outcome?.value;
-  return v === 'allow' ? 'allow' : v === 'deny' ? 'deny' : v === 'allow_edited' ? 'modify' : null;
-}
-
-/** Who or what judged, where it was the hub for nobody: in full, and in a word or two. */
-const judges: readonly (readonly [RegExp, string, string])[] = [
-  [/timeout|expired/, 'the hub, because nobody answered in time', 'time ran out'],
-  [/agent-(gone|disconnected)/, 'nobody: the request that waited is gone', 'agent gone'],
-  [/agent-stopped/, 'the hub, because you stopped the agent', 'you, by a stop'],
-  [/agent-revoked/, 'the hub, because you revoked the agent', 'agent revoked'],
-  [/session-closed/, 'nobody: its session ended', 'session ended'],
-  [/shutting-down/, 'the hub, which was closing', 'hub closing'],
-];
-
-function judged(judge: string, operator: string, brief: boolean): string {
-  if (judge.startsWith('rule:')) return 'a rule';
-  const name = judge.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
-  const known = judges.find(([of]) => name !== '' && of.test(name));
-  return known ? known[brief ? 2 : 1] : who(judge, operator);
-}
-
-/** Who or what judged: "you", "a rule", "the hub, because nobody answered in time". */
-export const judgeWords = (judge: string, operator: string): string => judged(judge, operator, false);
-/** The same where there is little room: "time ran out". */
-export const judgeBrief = (judge: string, operator: string): string => judged(judge, operator, true);
-
 /** How a call ended: what the hub said for nobody is no denial of anybody's. */
-export function ended(verdict: Shown, judge: string | undefined): Shown {
-  const name = judge?.startsWith('system:') ? judge.slice(7).replaceAll('_', '-') : '';
-  if (verdict !== 'deny' || name === '') return verdict;
-  return /agent-(gone|disconnected)|session-closed|shutting-down/.test(name) ? 'withdrawn' : /timeout|expired/.test(name) ? 'expired' : 'deny';
-}
+export const ended = (verdict: Shown, judge: string | undefined): Shown => (verdict === 'deny' && endBy(judge ?? '')) || verdict;
 
 /** Whether a step asked for leave, so that its verdict is worth showing. */
 export const asked = (s: StepView): boolean => s.what === 'call' || s.what === 'subagent' || s.item !== undefined || s.rule !== undefined || s.verdict === 'deny' || s.verdict === 'modify';
@@ -97,7 +55,7 @@ export function shownVerdict(v: string): Shown {
   if (v === 'expired' || v === 'withdrawn') return v;
   return v === 'allow_edited' ? 'modify' : v === '' || v === 'waiting' ? 'ask' : 'deny';
 }
-export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v === 'hub' ? 'refused by the hub' : v in verdicts || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
+export const pastWord = (v: string): string => (v === 'waiting' ? verdictWord('') : v === 'ask' || v === '' ? 'asked you' : v === 'hub' ? 'refused by the hub' : isVerdict(v) || v === 'allow_edited' ? verdictWord(shownVerdict(v)) : v.replaceAll(/[-_]/g, ' '));
 
 const partTexts = (p: CallPart): Text[] => [...('text' in p ? [p.text] : []), ...('path' in p ? [p.path] : []), ...('url' in p ? [p.url] : [])];
 /** What is risky about a call, as its card says it. */

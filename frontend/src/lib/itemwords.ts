@@ -1,5 +1,6 @@
-// One word for each thing an item can be, the same everywhere.
+// One word for each thing an item can be and each way in which it can end, calls with their verdicts, the same everywhere.
 import { moment, plain, who } from './format';
+import type { Verdict } from './guardtypes';
 import type { Box, Detail, Priority, Row, State } from './types';
 
 const states: Record<State, string> = {
@@ -8,7 +9,21 @@ const states: Record<State, string> = {
   queued: 'Queued', acknowledged: 'Acknowledged', bounced: 'Bounced',
 };
 
-const verdicts: Record<NonNullable<Row['verdict']>, string> = { allow: 'Allowed', deny: 'Denied', modify: 'Allowed with changes' };
+export type Tone = 'done' | 'bad' | 'wait' | 'quiet';
+/** The last two: the agent left before anybody answered, and nobody did in time. The hub said no, and no person did. */
+export type Shown = Verdict | 'modify' | '' | 'withdrawn' | 'expired';
+const verdicts: Record<Shown, { name: string; tone: Tone }> = {
+  allow: { name: 'Allowed', tone: 'done' }, modify: { name: 'Allowed with changes', tone: 'done' }, deny: { name: 'Denied', tone: 'bad' },
+  ask: { name: 'Asks you', tone: 'wait' }, '': { name: 'Waits for you', tone: 'wait' },
+  withdrawn: { name: states.cancelled, tone: 'quiet' }, expired: { name: states.expired, tone: 'quiet' },
+};
+export const verdictName = (v: Shown): string => verdicts[v].name;
+export const verdictTone = (v: Shown): Tone => verdicts[v].tone;
+export const isVerdict = (v: string): v is Shown => v in verdicts;
+
+const tones: Partial<Record<State, Tone>> = { answered: 'done', completed: 'done', bounced: 'bad' };
+/** The tone of how it ended. */
+export const endTone = (row: Pick<Row, 'state' | 'verdict'>): Tone => (row.verdict ? verdictTone(row.verdict) : (tones[row.state] ?? 'quiet'));
 
 export const boxNames: Record<Box, string> = {
   needs: 'Needs you', waiting: 'Waiting', notices: 'Notices', done: 'Done', archive: 'Archive', fleet: 'Between agents',
@@ -31,18 +46,21 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
   return row.kind === 'task' ? 'Task for you' : 'Question for you';
 }
 
-/** What it meant that nobody answered in time. */
+/** What it meant that nobody answered in time, to go behind "Expired:". */
 export function lapsedWords(d: Pick<Detail, 'protocol' | 'kind' | 'call'>): string {
-  if (d.protocol === 'pi') return 'Nobody answered in time: pi went on without you (counted as no).';
-  if (d.call) return 'Nobody answered in time; the hub said no.';
-  return d.kind === 'task' ? 'Nobody did it.' : 'Nobody answered, and the agent gets no answer.';
+  if (d.protocol === 'pi') return 'nobody answered in time; pi went on without you (counted as no).';
+  if (d.call) return 'nobody answered in time; the hub said no.';
+  return d.kind === 'task' ? 'nobody did it.' : 'nobody answered, and the agent gets no answer.';
 }
+
+/** Why a call was withdrawn. */
+export const withdrawnWords = (d: Pick<Detail, 'outcome'>): string => (d.outcome?.comment?.length ? plain(d.outcome.comment) : 'The agent is no longer waiting.');
 
 /** How it ended without the person, who had it open: whatever they were about to send did not go. */
 export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call' | 'protocol' | 'kind'>, operator: string): string {
-  if (d.call && d.state === 'cancelled') return `Withdrawn. ${d.outcome?.comment?.length ? plain(d.outcome.comment) : 'The agent is no longer waiting.'} Nothing of yours was sent.`;
-  if (d.state === 'expired' && (d.call || d.protocol === 'pi')) return `Expired. ${lapsedWords(d)} Nothing of yours was sent.`;
-  const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? (d.outcome?.actor === 'system:agent-gone' ? ', as nobody waits for the answer any more,' : ` by ${d.agent}`)
+  if (d.call && d.state === 'cancelled') return `${states.cancelled}. ${withdrawnWords(d)} Nothing of yours was sent.`;
+  if (d.state === 'expired' && (d.call || d.protocol === 'pi')) return `${states.expired}: ${lapsedWords(d)} Nothing of yours was sent.`;
+  const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? (d.outcome?.actor === 'system:agent-gone' ? ', as the agent is no longer waiting,' : ` by ${d.agent}`)
     : d.outcome ? ` by ${who(d.outcome.actor, operator)}` : '';
   return `${d.outcome?.defaulted ? states.expired : states[d.state]}${by} while you had it open. ${d.outcome?.value === undefined ? 'Nothing was sent.' : 'Nothing of yours was sent.'}`;
 }
@@ -51,6 +69,6 @@ export const stateName = (s: State): string => states[s];
 
 /** The same of a row: a call by its verdict, and where agents talk among themselves a notice is delivered rather than a kind. */
 export function trackName(row: Pick<Row, 'state' | 'box' | 'verdict'>): string {
-  if (row.box !== 'fleet') return row.verdict ? verdicts[row.verdict] : states[row.state];
+  if (row.box !== 'fleet') return row.verdict ? verdictName(row.verdict) : states[row.state];
   return row.state === 'delivered' ? 'Delivered' : states[row.state];
 }

@@ -1,9 +1,11 @@
 // Sessions of pi: the list, and one transcript, loaded while somebody looks and again where the hub says that it moved.
+import { shared } from './again';
 import { api, failWords, Refused, stale } from './api';
 import { desk } from './desk.svelte';
 import type { PiAsk, PiInfo, PiRow, PiRowQuery, PiSession } from './pitypes';
 
 const PAGE = 200;
+const PAUSE_MS = 300;
 /** More rows than this are not kept in the page: the far end is loaded again when it is looked at. */
 const MOST = 1000;
 
@@ -12,15 +14,11 @@ class PiList {
   loaded = $state(false);
   problem = $state('');
   next = $state<number | undefined>(undefined);
-  private running = false;
-  private again = false;
 
-  async load(): Promise<void> {
-    if (this.running) {
-      this.again = true;
-      return;
-    }
-    this.running = true;
+  /** Loads the newest; calls that come while one is under way share the one after it. */
+  readonly load = shared(() => this.fetch(), PAUSE_MS);
+
+  private async fetch(): Promise<void> {
     try {
       const page = await api.piSessions();
       const older = this.sessions.filter((s) => !page.sessions.some((n) => n.id === s.id) && page.next_before !== undefined && s.last_seen <= page.next_before);
@@ -32,10 +30,6 @@ class PiList {
       this.problem = failWords(e, stale);
       desk.noticed(e);
     }
-    this.running = false;
-    if (!this.again) return;
-    this.again = false;
-    setTimeout(() => void this.load(), 300);
   }
 
   async more(): Promise<void> {
@@ -68,8 +62,6 @@ export class Transcript {
   /** Whether the newest rows are shown; if not, what comes is not added to them. */
   newest = $state(true);
   private rev = 0;
-  private running = false;
-  private again = false;
   private closed = false;
 
   constructor(readonly id: string) {}
@@ -78,33 +70,31 @@ export class Transcript {
 
   close(): void { this.closed = true; }
 
-  /** Loads what changed; a call while one is under way is the one after it. */
-  async changed(): Promise<void> {
-    if (this.running) {
-      this.again = true;
-      return;
-    }
-    this.running = true;
+  /** Loads what changed; calls that come while one is under way share the one after it. */
+  readonly changed = shared(() => this.fetch(), 0);
+
+  private async fetch(): Promise<void> {
+    let more = true;
     try {
-      const [at, page] = await Promise.all([api.piSession(this.id), api.piRows(this.id, this.rev === 0 ? { limit: PAGE } : { after: this.rev, limit: PAGE })]);
-      if (this.closed) return;
-      this.session = at.session;
-      this.info = at.info;
-      this.asks = at.asks;
-      this.quiet = at.quiet_ms;
-      if (page.more) this.again = true;
-      this.rev = Math.max(this.rev, page.rev);
-      this.take(page.rows);
-      this.problem = '';
-      this.loaded = true;
+      while (more && !this.closed) more = await this.step();
     } catch (e) {
       this.failed(e);
-    } finally {
-      this.running = false;
     }
-    if (!this.again) return;
-    this.again = false;
-    await this.changed();
+  }
+
+  /** Loads the next rows that changed; whether there are more. */
+  private async step(): Promise<boolean> {
+    const [at, page] = await Promise.all([api.piSession(this.id), api.piRows(this.id, this.rev === 0 ? { limit: PAGE } : { after: this.rev, limit: PAGE })]);
+    if (this.closed) return false;
+    this.session = at.session;
+    this.info = at.info;
+    this.asks = at.asks;
+    this.quiet = at.quiet_ms;
+    this.rev = Math.max(this.rev, page.rev);
+    this.take(page.rows);
+    this.problem = '';
+    this.loaded = true;
+    return page.more;
   }
 
   /** Rows that somebody asked for; null where they did not come, which is said as a problem of the session. */

@@ -1,13 +1,11 @@
 // The operator's rules, in their order, and the sheet in which one is written. Loaded while somebody looks.
 import { tick } from 'svelte';
-import { shared } from './again';
-import { api, failWords, stale, unsure } from './api';
+import { api, failWords, unsure } from './api';
 import { desk } from './desk.svelte';
 import type { RuleOffer, RuleView } from './guardtypes';
+import { Loaded } from './loaded.svelte';
 import type { Detail } from './types';
 import { ui } from './ui.svelte';
-
-const PAUSE_MS = 250;
 
 /** What the open sheet is for: answering a call for longer, a new rule, or changing one. */
 export type Sheet =
@@ -15,11 +13,7 @@ export type Sheet =
   | { kind: 'new' }
   | { kind: 'change'; rule: RuleView };
 
-class Rules {
-  rules = $state.raw<RuleView[]>([]);
-  revoked = $state.raw<RuleView[]>([]);
-  loaded = $state(false);
-  problem = $state('');
+class Rules extends Loaded<{ rules: RuleView[]; revoked: RuleView[] }> {
   sheet = $state.raw<Sheet | null>(null);
   /** The open menu: how long a verdict on this item shall hold. */
   menu = $state.raw<{ detail: Detail; verdict: 'allow' | 'deny' } | null>(null);
@@ -27,21 +21,12 @@ class Rules {
   doomed = $state.raw<RuleView | null>(null);
   private busy = false;
 
-  /** Loads them all; calls that come while one is under way share the one after it. */
-  readonly load = shared(() => this.fetch(), PAUSE_MS);
-
-  private async fetch(): Promise<void> {
-    try {
-      const { rules, revoked } = await api.rules();
-      this.rules = rules;
-      this.revoked = revoked;
-      this.problem = '';
-      this.loaded = true;
-    } catch (e) {
-      this.problem = failWords(e, stale);
-      desk.noticed(e);
-    }
+  constructor() {
+    super(() => api.rules(), { rules: [], revoked: [] }, ['rules', 'guardian']); // guardian: a rule was used
   }
+
+  get rules(): RuleView[] { return this.it.rules; }
+  get revoked(): RuleView[] { return this.it.revoked; }
 
   /** Moves a rule one place up (-1) or down (1). Rules change places by putting the lower one before the upper one. */
   async move(id: string, step: -1 | 1): Promise<void> {
@@ -102,12 +87,3 @@ function bodyOf(r: RuleView, before: string) {
 }
 
 export const rules = new Rules();
-
-/** Keeps the rules current while the calling component is on screen. Call while it is being set up. */
-export function followRules(): void {
-  $effect(() => {
-    void desk.rev.rules;
-    void desk.rev.guardian; // a rule was used
-    void rules.load();
-  });
-}

@@ -3,23 +3,20 @@ import { shared } from './again';
 import { api, failWords, Refused, stale, unsure, type Saying } from './api';
 import { desk } from './desk.svelte';
 import { plain } from './format';
+import { Loaded } from './loaded.svelte';
 import type { Conversation, Grant, Network, Thread } from './talktypes';
 
 const PAUSE_MS = 250;
 
 class Talk {
-  list = $state.raw<Conversation[]>([]);
-  network = $state.raw<Network>({ agents: [], scopes: [], edges: [] });
-  grants = $state.raw<Grant[]>([]);
-  loaded = $state(false);
-  problem = $state('');
+  readonly list = new Loaded<Conversation[]>(async () => (await api.conversations()).conversations, [], ['map']);
+  readonly network = new Loaded<Network>(() => api.network(), { agents: [], scopes: [], edges: [] }, ['map']);
+  readonly grants = new Loaded<Grant[]>(async () => (await api.grants()).grants, [], ['map']);
   /** The form of a new conversation is open. What is written in it stays when it is closed. */
   beginning = $state(false);
   plan = $state<{ subject: string; text: string; chosen: string[] }>({ subject: '', text: '', chosen: [] });
   /** What is written and not sent, and for whom alone, by conversation. */
   readonly unsent = new Map<string, { text: string; only: string }>();
-
-  readonly load = shared(() => this.fetch(), PAUSE_MS);
 
   /** Begins a conversation; its id, or what is in the way. */
   async begin(subject: string, agents: string[], text: string): Promise<{ id: string } | { problem: string }> {
@@ -38,34 +35,12 @@ class Talk {
     } catch (e) {
       if (!(e instanceof Refused && e.status === 404)) { desk.noticed(e); return failWords(e, unsure); } // it has ended by itself
     }
-    await this.load();
+    await this.grants.load();
     return '';
-  }
-
-  private async fetch(): Promise<void> {
-    try {
-      const [talks, network, held] = await Promise.all([api.conversations(), api.network(), api.grants()]);
-      this.list = talks.conversations;
-      this.network = network;
-      this.grants = held.grants;
-      this.problem = '';
-      this.loaded = true;
-    } catch (e) {
-      this.problem = failWords(e, stale);
-      desk.noticed(e);
-    }
   }
 }
 
 export const talk = new Talk();
-
-/** Keeps conversations and the network current while the calling component is on screen. Call while it is being set up. */
-export function followTalk(): void {
-  $effect(() => {
-    void desk.rev.map;
-    void talk.load();
-  });
-}
 
 /** One conversation, whole. */
 export class Open {
