@@ -49,6 +49,11 @@ func TestACPProcessEndsWithWhatIsAbove(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		{"its supervisor is killed", true, func(x tree, t *testing.T) {
+			if err := syscall.Kill(parentOf(t, x.leader), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		{"agent.kill of a process", true, func(x tree, t *testing.T) { x.bot.ok("agent.kill", msg{"agentId": x.top}) }},
 		{"agent.kill", false, func(x tree, t *testing.T) { x.bot.ok("agent.kill", msg{"agentId": x.top}) }},
 		{"agent.kill of the principal's own", false, func(x tree, t *testing.T) { x.bot.ok("agent.kill", msg{"agentId": "bot"}) }},
@@ -98,4 +103,17 @@ func TestACPProcessEndsWithWhatIsAbove(t *testing.T) {
 			}
 		})
 	}
+}
+
+// parentOf is the process above another one.
+func parentOf(t *testing.T, pid int) (parent int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err == nil {
+		_, err = fmt.Sscan(string(text)[strings.LastIndexByte(string(text), ')')+4:], &parent)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent
 }
