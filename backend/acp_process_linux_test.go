@@ -65,8 +65,14 @@ func setRole(t testing.TB, op *client, role string, command any) {
 // startProcess asks for a process, lets it start as the person, and returns its agent.
 func (h *house) startProcess(t testing.TB, c *client, role string, config any) string {
 	t.Helper()
+	return h.startAs(t, c, msg{"role": role, "processMode": true, "config": config})
+}
+
+// startAs is startProcess with all that is said of it.
+func (h *house) startAs(t testing.TB, c *client, params msg) string {
+	t.Helper()
 	answered := make(chan reply, 1)
-	go func() { answered <- c.acp("agent.spawn", msg{"role": role, "processMode": true, "config": config}) }()
+	go func() { answered <- c.acp("agent.spawn", params) }()
 	ask := h.asked(t)
 	if ask.get("request", "options") != `[{"label":"Start it","value":"allow"},{"label":"Do not start it","value":"deny"}]` {
 		t.Errorf("asked: %s", ask.body)

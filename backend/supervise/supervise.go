@@ -1,6 +1,7 @@
 // Package supervise runs commands so that nothing of them outlives the program that started them, however it ends. Each
 // command has a supervisor: this same executable again, which holds one end of a pipe, the leash, whose other end dies
-// with the starter. When the leash ends the supervisor ends the command with all that it started, and goes.
+// with the starter. When the leash ends the supervisor ends the command with all that it started, and goes. On Linux it has
+// a keeper above it, this executable once more, that ends all of it should the supervisor be killed.
 //
 // A command that is talked to through its standard input does not see the end of it when the starter dies: the supervisor
 // keeps it open until the command has been told to end. Some leave their own children running otherwise.
@@ -62,8 +63,8 @@ type Process struct {
 // Main is to be called first thing in main of every program that calls Start: in a process that is a supervisor it does
 // that work and never returns.
 func Main() {
-	if os.Getenv(marker) != "" {
-		os.Exit(supervise(os.Args[1:]))
+	if grace := os.Getenv(marker); grace != "" {
+		os.Exit(begin(grace, os.Args[1:]))
 	}
 }
 
@@ -89,7 +90,7 @@ func Start(c Command) (*Process, error) {
 	go func() {
 		defer close(p.done)
 		p.err = p.cmd.Wait()
-		endGroup(p.cmd.Process.Pid, grace) // should the supervisor have been killed, its group is not spared
+		endGroup(p.cmd.Process.Pid, patience(grace)) // where it was killed: what is below it ends the group by then, or nobody does
 		p.once.Do(p.letGo)
 	}()
 	return p, nil
@@ -105,12 +106,13 @@ func (p *Process) pipes(talks bool) (theirs, ours []*os.File, err error) {
 		return r, w
 	}
 	leash, hold := pipe()
-	theirs, ours, p.leash, p.cmd.ExtraFiles = []*os.File{leash}, []*os.File{hold}, hold, []*os.File{leash}
+	theirs, ours, p.leash = []*os.File{leash}, []*os.File{hold}, hold
+	p.cmd.ExtraFiles = []*os.File{leash, leash} // the second stands for its input, where it has none
 	if talks {
 		in, inW := pipe()
 		out, outW := pipe()
 		theirs, ours = append(theirs, in, outW), append(ours, inW, out)
-		p.In, p.Out, p.cmd.Stdin, p.cmd.Stdout, p.cmd.ExtraFiles = inW, out, in, outW, append(p.cmd.ExtraFiles, inW)
+		p.In, p.Out, p.cmd.Stdin, p.cmd.Stdout, p.cmd.ExtraFiles = inW, out, in, outW, []*os.File{leash, inW}
 	}
 	return theirs, ours, err
 }
@@ -160,12 +162,15 @@ func (p *Process) Stop() {
 
 func (p *Process) letGo() { _ = p.leash.Close() }
 
+// patience is how long a supervisor may need to end its command and what that left.
+func patience(grace time.Duration) time.Duration { return grace + Grace + time.Second }
+
 // Kill ends the command and everything that it started, and returns when that is done.
 func (p *Process) Kill() {
 	p.Stop()
 	select {
 	case <-p.done:
-	case <-time.After(p.grace + Grace + time.Second):
+	case <-time.After(patience(p.grace)):
 		sweepBelow(p.cmd.Process.Pid) // it does not get to do that itself
 		killGroup(p.cmd.Process.Pid)
 		<-p.done

@@ -38,13 +38,18 @@ func sweep() bool {
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		for {
-			var ws syscall.WaitStatus
-			if pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil); pid <= 0 || err != nil {
-				break
-			}
-		}
+		reap()
 		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// reap lets go of children that have ended.
+func reap() {
+	for {
+		var ws syscall.WaitStatus
+		if pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil); pid <= 0 || err != nil {
+			return
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,8 +105,10 @@ func TestKillLeavesNobody(t *testing.T) {
 // stopping it, nor where its starter is killed meanwhile.
 func TestStoppedSupervisorLeavesNobody(t *testing.T) {
 	for name, script := range map[string]string{
-		"once":         "\nkill -STOP $PPID; while :; do sleep 1; done",
-		"again always": "\nwhile :; do kill -STOP $PPID; done",
+		"once":               "\nkill -STOP $PPID; while :; do sleep 1; done",
+		"again always":       "\nwhile :; do kill -STOP $PPID; done",
+		"its keeper":         "\nkill -STOP $keeper; while :; do sleep 1; done",
+		"both, again always": "\nwhile :; do kill -STOP $keeper $PPID; done",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -114,7 +117,9 @@ func TestStoppedSupervisorLeavesNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			pids := family(t, dir)
-			until(t, "the supervisor is stopped", func() bool { return stopped(p.cmd.Process.Pid) })
+			until(t, "the supervisor is stopped", func() bool {
+				return stopped(p.cmd.Process.Pid) || slices.ContainsFunc(childrenOf(p.cmd.Process.Pid), stopped)
+			})
 			p.Kill()
 			for name, pid := range pids {
 				if runs(pid) {
@@ -152,7 +157,17 @@ func TestKilledStarterOfAStoppedSupervisorLeavesNobody(t *testing.T) {
 
 // stopping is a stubborn family whose head does something else than to wait.
 func stopping(dir, does string) string {
-	return strings.TrimSuffix(stubborn(dir), "\nwhile :; do sleep 1; done") + does
+	return strings.TrimSuffix(stubborn(dir), "\nwhile :; do sleep 1; done") + "\nkeeper=$(cut -d' ' -f4 /proc/$PPID/stat)" + does
+}
+
+// childrenOf are the processes that a process started.
+func childrenOf(pid int) (pids []int) {
+	for _, p := range processes() {
+		if p.parent == pid {
+			pids = append(pids, p.pid)
+		}
+	}
+	return pids
 }
 
 // stopped says whether a process is stopped.
@@ -179,33 +194,50 @@ func TestKilledStarterLeavesNobody(t *testing.T) {
 	}
 }
 
-func TestKilledSupervisorLeavesNoGroup(t *testing.T) {
+// Where the supervisor is killed, or the keeper above it, nothing is left of the command either, also of what left its
+// group.
+func TestKilledSupervisorLeavesNobody(t *testing.T) {
+	for name, victim := range map[string]func(p *Process) int{
+		"supervisor": func(p *Process) int { return childrenOf(p.cmd.Process.Pid)[0] },
+		"keeper":     func(p *Process) int { return p.cmd.Process.Pid },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			p, err := Start(Command{Argv: []string{"/bin/sh", "-c", stubborn(dir)}, Env: os.Environ(), Grace: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids := family(t, dir)
+			if err := syscall.Kill(victim(p), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			<-p.Done()
+			for name, pid := range pids {
+				if runs(pid) {
+					t.Errorf("%s (%d) still runs", name, pid)
+				}
+			}
+			if how, _ := p.Failure(); how == "" {
+				t.Error("a command whose supervisor was killed is said to have ended well")
+			}
+		})
+	}
+}
+
+// A command whose supervisor is killed has its grace: it can end in good order.
+func TestKilledSupervisorLetsItsCommandFinish(t *testing.T) {
 	dir := t.TempDir()
-	p, err := Start(Command{Argv: []string{"/bin/sh", "-c", `cd ` + dir + `; sh -c 'echo $$ >child; exec sleep 1000' & echo $$ >main; wait`}, Env: os.Environ()})
+	p, err := Start(Command{Argv: []string{"/bin/sh", "-c", `cd ` + dir + `; trap "sleep 0.2; echo saved >saved; exit" TERM; echo $$ >main; while :; do sleep 0.05; done`}, Env: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pids := map[string]int{}
-	until(t, "both run", func() bool {
-		for _, name := range []string{"main", "child"} {
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			var pid int
-			if err != nil {
-				return false
-			}
-			if _, err := fmt.Sscan(string(text), &pid); err != nil {
-				return false
-			}
-			pids[name] = pid
-		}
-		return true
-	})
-	if err := syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL); err != nil {
+	until(t, "it runs", func() bool { text, err := os.ReadFile(filepath.Join(dir, "main")); return err == nil && len(text) > 0 })
+	if err := syscall.Kill(childrenOf(p.cmd.Process.Pid)[0], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-p.Done()
-	for name, pid := range pids {
-		until(t, name+" is gone", func() bool { return !runs(pid) })
+	if text, err := os.ReadFile(filepath.Join(dir, "saved")); string(text) != "saved\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 

@@ -22,4 +22,4 @@ func endGroup(int, time.Duration) {}
 
 func status(s *os.ProcessState) int { return s.ExitCode() }
 
-func supervise([]string) int { return 2 }
+func begin(string, []string) int { return 2 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,10 +22,10 @@ func killGroup(leader int) { _ = syscall.Kill(-leader, syscall.SIGKILL) } // it 
 // wakeGroup lets a group go on that was stopped.
 func wakeGroup(leader int) { _ = syscall.Kill(-leader, syscall.SIGCONT) }
 
-// endGroup ends what is left of a group whose supervisor is gone. Its command was told so by the system, where the system
-// does that; after the grace nothing of the group is spared.
-func endGroup(leader int, grace time.Duration) {
-	for until := time.Now().Add(grace); syscall.Kill(-leader, 0) == nil; time.Sleep(10 * time.Millisecond) {
+// endGroup ends what is left of a group whose leader is gone. Its command was told so by the system, where the system does
+// that; after the patience nothing of the group is spared.
+func endGroup(leader int, patience time.Duration) {
+	for until := time.Now().Add(patience); syscall.Kill(-leader, 0) == nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
 			killGroup(leader)
 			return
@@ -38,10 +39,15 @@ const (
 	inputFile = 4 // the other end of its standard input, where the command talks
 )
 
-// supervise runs argv in this process's own group until it ends, or until the leash does; either way nothing of it is left
+// unmarked is an environment without what makes a process a supervisor. It is never nil, which would stand for all of it.
+func unmarked(env []string) []string {
+	return slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, marker+"=") })
+}
+
+// supervise runs argv in this process's group until it ends, or until the leash does; either way nothing of it is left
 // afterwards. It returns the command's status.
-func supervise(argv []string) int {
-	grace, err := time.ParseDuration(os.Getenv(marker))
+func supervise(marked string, argv []string) int {
+	grace, err := time.ParseDuration(marked)
 	if err != nil || len(argv) == 0 {
 		return 2
 	}
@@ -57,11 +63,7 @@ func supervise(argv []string) int {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGHUP)
 	signal.Notify(told, syscall.SIGTERM)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, marker+"=") {
-			cmd.Env = append(cmd.Env, v)
-		}
-	}
+	cmd.Env = unmarked(os.Environ())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdin, os.Stdout, os.Stderr, dieWithParent()
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -85,16 +87,16 @@ func supervise(argv []string) int {
 	case <-gone:
 		finish(cmd.Process, ended, grace)
 	}
-	_ = input.Close() // there is none where the command does not talk
+	_ = input.Close()
 	if !sweep() {
-		killGroup(os.Getpid()) // and this process with it
+		killGroup(syscall.Getpgrp()) // and this process with it
 	}
 	return status(cmd.ProcessState)
 }
 
 // finish tells the command and its group to end, and after the grace ends the command outright.
 func finish(p *os.Process, ended <-chan struct{}, grace time.Duration) {
-	_ = syscall.Kill(-os.Getpid(), syscall.SIGTERM)
+	_ = syscall.Kill(-syscall.Getpgrp(), syscall.SIGTERM)
 	select {
 	case <-ended:
 	case <-time.After(grace):

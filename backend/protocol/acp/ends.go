@@ -28,7 +28,7 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, err
 	}
 	return outcome{wait: func(context.Context) ([]byte, error) {
-		b.procs.end(ended)
+		b.procs.gone(ended)
 		return wire.Compose([]wire.Member{str("agentId", id), str("state", string(crew.Stopped))}), nil
 	}}, nil
 }
@@ -37,29 +37,22 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 // good with it: peer is as the fleet knows it. One that never called is nothing.
 func (b *Binding) Stop(peer string) (ended int, err error) {
 	ids, ended, err := b.end(peer, "stopped by the operator")
-	b.procs.end(ids)
+	b.procs.gone(ids)
 	return ended, err
 }
 
 // why an agent that was revoked has ended.
 const revoked = "revoked by the operator"
 
-// Revoked ends what a revoked agent of the fleet is here, and all that it runs. The end of its processes is on its way, see
-// whileEnrolled.
+// Revoked ends what a revoked agent of the fleet is here, and all that it runs. The end of its processes is on its way.
 func (b *Binding) Revoked(agent string) {
 	peer, reason := agent, revoked
 	if !strings.HasPrefix(agent, Name+"/") {
 		peer, reason = fleet.PeerID(Name, agent), "its principal was revoked"
 	}
-	b.endRevoked(peer, reason)
-}
-
-func (b *Binding) endRevoked(peer, reason string) []string {
-	ids, _, err := b.end(peer, reason)
-	if err != nil {
+	if _, _, err := b.end(peer, reason); err != nil {
 		b.Log.Error("a revoked agent could not be ended", "agent", peer, "err", err)
 	}
-	return ids
 }
 
 // end is stop for an agent as the fleet knows it. One that is not known here has nothing to end.
@@ -80,8 +73,9 @@ func (b *Binding) end(peer, reason string) (ids []string, ended int, err error) 
 	return ids, ended, err
 }
 
-// stop ends an agent and those below it, fails the work that they were to do, and withdraws what they asked of the person. It returns the ids of all of them, also
-// of those that had ended.
+// stop ends an agent and those below it, whoever wants that, fails the work that they were to do, and withdraws what they
+// asked of the person. As soon as that is certain their processes are ended; it is not waited for. It returns the ids of all
+// of them, also of those that had ended.
 func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 	all, err := t.CrewOf(a.Principal)
 	if err != nil {
@@ -95,7 +89,7 @@ func (t *turn) stop(a crew.Agent, reason string) ([]string, error) {
 		}
 	}
 	t.fleet = true
-	t.after = append(t.after, func(context.Context) { t.b.holds.stop(ids) }, t.b.bounce)
+	t.after = append(t.after, func(context.Context) { t.b.holds.stop(ids); t.b.procs.end(ids) }, t.b.bounce)
 	t.rung[a.Principal] = true // what waits for them is collected by others now
 	for _, other := range all {
 		if other.State != crew.Running || !slices.Contains(ids, other.ID) {

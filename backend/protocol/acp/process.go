@@ -112,31 +112,12 @@ func (b *Binding) start(ctx context.Context, w Who, a crew.Agent, command []stri
 		b.ended(a.ID, err.Error(), "")
 		return a, faultf(internalError, "the process could not be started: %s", err)
 	}
-	b.procs.under.Go(func() { b.whileEnrolled(p, a) })
 	// It may have been stopped between the two: then its process must not go on.
 	if now, err := b.Crew.Agent(ctx, a.ID); err != nil || now.State != crew.Running {
-		b.procs.end([]string{a.ID})
+		p.Kill()
 		return a, faultf(notAuthorized, "this agent was stopped")
 	}
 	return a, nil
-}
-
-// whileEnrolled ends a process whose agent, or the principal above it, is revoked, and returns when it has ended.
-func (b *Binding) whileEnrolled(p *supervise.Process, a crew.Agent) {
-	ctx, free, err := b.Fleet.WhileEnrolled(context.Background(), a.Principal)
-	if err == nil {
-		defer free()
-		ctx, free, err = b.Fleet.WhileEnrolled(ctx, a.Peer)
-	}
-	if err == nil {
-		defer free()
-		select {
-		case <-p.Done():
-			return
-		case <-ctx.Done():
-		}
-	}
-	b.procs.end(b.endRevoked(a.Peer, revoked))
 }
 
 // passed are the variables of the hub's environment that a process gets. Everything else, secrets above all, stays here.
@@ -227,36 +208,46 @@ func (ps *processes) over() bool {
 	return ps.closed
 }
 
-// end ends the processes of agents, those that have one, all at once, and returns when that is done.
+// end begins to end the processes of agents, those that have one, all at once. It does not wait for that: see gone.
 func (ps *processes) end(agents []string) {
-	var found []*supervise.Process
 	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if ps.closed {
+		return // all are being ended
+	}
+	for _, p := range ps.of(agents) {
+		ps.under.Go(p.Kill)
+	}
+}
+
+// gone returns when nothing is left of the processes of agents that are being ended.
+func (ps *processes) gone(agents []string) {
+	ps.mu.Lock()
+	found := ps.of(agents)
+	ps.mu.Unlock()
+	for _, p := range found {
+		<-p.Done()
+	}
+}
+
+// of are the processes of agents; it wants the lock.
+func (ps *processes) of(agents []string) []*supervise.Process {
+	var found []*supervise.Process
 	for _, id := range agents {
 		if p := ps.all[id]; p != nil {
 			found = append(found, p)
 		}
 	}
-	ps.mu.Unlock()
-	kill(found)
-}
-
-func kill(list []*supervise.Process) {
-	var under sync.WaitGroup
-	for _, p := range list {
-		under.Go(p.Kill)
-	}
-	under.Wait()
+	return found
 }
 
 // close ends all processes and starts none any more.
 func (ps *processes) close() {
 	ps.mu.Lock()
 	ps.closed = true
-	var found []*supervise.Process
 	for _, p := range ps.all {
-		found = append(found, p)
+		ps.under.Go(p.Kill)
 	}
 	ps.mu.Unlock()
-	kill(found)
 	ps.under.Wait()
 }
