@@ -77,6 +77,9 @@ func (h *house) startAs(t testing.TB, c *client, params msg) string {
 	if ask.get("request", "options") != `[{"label":"Start it","value":"allow"},{"label":"Do not start it","value":"deny"}]` {
 		t.Errorf("asked: %s", ask.body)
 	}
+	if ask.get("context", "0", "data", "command") == "" {
+		t.Errorf("the question does not say what would run: %s", ask.body)
+	}
 	h.operator().answer(ask.get("id"), msg{"resolution": "answered", "value": "allow"}).want(200)
 	r := <-answered
 	if r.get("result", "state") != "running" || r.get("result", "processMode") != "true" {

@@ -307,24 +307,44 @@ func shortSpans(s string) []render.Span {
 
 func (p *partWriter) command(m wire.Member, value string, isText bool) {
 	if !isText {
-		words, err := wire.Elements(m.Value)
+		elements, err := wire.Elements(m.Value)
 		if err != nil {
 			p.other(m, "", false)
 			return
 		}
-		for _, w := range words {
-			word, ok := wire.String(w)
+		var words []string
+		for _, e := range elements {
+			word, ok := wire.String(e)
 			if !ok {
 				p.other(m, "", false)
 				return
 			}
-			value += " " + shellWord(word)
+			words = append(words, word)
 		}
-		value = strings.TrimPrefix(value, " ")
+		value = shellWords(words)
 	}
-	text, risks := render.Command(value, p.outside)
-	_, left := render.Cut(value, render.MaxCommand)
-	p.parts = append(p.parts, callPart{Kind: "command", Name: m.Name, Text: list(text), Risks: risks, LeftOut: left})
+	p.parts = append(p.parts, commandPart(m.Name, value, p.outside))
+}
+
+func commandPart(name, command string, outside func(path string) bool) callPart {
+	text, risks := render.Command(command, outside)
+	_, left := render.Cut(command, render.MaxCommand)
+	return callPart{Kind: "command", Name: name, Text: list(text), Risks: risks, LeftOut: left}
+}
+
+// viewCommand shows a command that runs in no agent's folder.
+func viewCommand(words []string) *callPart {
+	part := commandPart("command", shellWords(words), nil)
+	return &part
+}
+
+// shellWords is a command as one would type it to a shell.
+func shellWords(words []string) string {
+	typed := make([]string, len(words))
+	for i, w := range words {
+		typed[i] = shellWord(w)
+	}
+	return strings.Join(typed, " ")
 }
 
 // shellWord is a word as one would type it to a shell.

@@ -40,7 +40,7 @@ type row struct {
 	Attention    string          `json:"attention,omitempty"`
 	UndoUntil    int64           `json:"undo_until,omitempty"` // a decision of the person is kept back until then
 	Held         bool            `json:"held"`                 // its agent keeps a request open for the answer
-	Ask          string          `json:"ask,omitempty"`        // "call": it asks leave for one
+	Ask          string          `json:"ask,omitempty"`        // it asks leave: "call" for one, "start" for a process
 	Verdict      inbox.Verdict   `json:"verdict,omitempty"`    // of a call that was judged
 	// To is set on a message between agents.
 	To       []render.Span `json:"to,omitempty"`
@@ -191,6 +191,7 @@ type detail struct {
 	HeldDecision *heldView       `json:"held_decision,omitempty"`
 	Mailbox      *mailboxView    `json:"mailbox,omitempty"`
 	Call         *callView       `json:"call,omitempty"`
+	Command      *callPart       `json:"command,omitempty"` // what runs if the person says so
 	RuleOffers   []offerView     `json:"rule_offers,omitempty"`
 }
 
@@ -229,9 +230,11 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	if it.Pending != nil {
 		r.UndoUntil = ms(it.Pending.CommitAt)
 	}
-	if it.Content.Call != nil {
-		r.Ask = "call"
-		r.Verdict = it.Outcome.Verdict()
+	switch {
+	case it.Content.Call != nil:
+		r.Ask, r.Verdict = "call", it.Outcome.Verdict()
+	case it.Content.Command != nil:
+		r.Ask = "start"
 	}
 	if it.Content.To != "" {
 		r.To = render.Visible(it.Content.To)
@@ -290,6 +293,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	}
 	for _, p := range c.Context {
 		v.Context = append(v.Context, viewPart(p))
+	}
+	if c.Command != nil {
+		v.Command = viewCommand(c.Command)
 	}
 	if q := c.Request; q != nil {
 		v.Request = &requestView{Mode: q.Mode, Schema: q.Schema, AllowEdit: q.AllowEdit, AllowRespond: !q.ForbidRespond, AllowIgnore: !q.ForbidIgnore}

@@ -41,6 +41,7 @@ type Fleet struct {
 
 	mu    sync.Mutex
 	seen  map[string]time.Time // not written yet
+	here  map[string]bool      // connected now
 	offer map[string]offer     // approved pairings whose credentials nobody fetched yet
 	waits map[string]map[*wait]struct{}
 	lent  map[string]string // agents by the hashes of the tokens that they have on loan
@@ -352,7 +353,7 @@ func (f *Fleet) Seen(id string) {
 	f.seen[id] = f.Now()
 }
 
-// LastSeen is when an agent last showed itself. ErrUnknownAgent.
+// LastSeen is when an agent last showed itself: now, while it is connected. ErrUnknownAgent.
 func (f *Fleet) LastSeen(ctx context.Context, id string) (time.Time, error) {
 	noted := f.noted()
 	a, err := f.Store.Agent(ctx, id)
@@ -375,12 +376,18 @@ func (f *Fleet) Agents(ctx context.Context) ([]Agent, error) {
 	return agents, nil
 }
 
-// noted is who was seen and is not written down yet. Ask before the store is read: what is written down meanwhile is in both,
+// noted is who was seen and is not written down yet, or is connected. Ask before the store is read: what is written down meanwhile is in both,
 // and the other way round it would be in neither.
 func (f *Fleet) noted() map[string]time.Time {
+	now := f.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.seen)
+	all := make(map[string]time.Time, len(f.seen)+len(f.here))
+	maps.Copy(all, f.seen)
+	for id := range f.here {
+		all[id] = now
+	}
+	return all
 }
 
 func later(a, b time.Time) time.Time {
@@ -416,12 +423,16 @@ func (f *Fleet) Presence(ctx context.Context, id string, window time.Duration) (
 func (f *Fleet) Run(ctx context.Context) error {
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
+	still := time.NewTicker(time.Minute)
+	defer still.Stop()
 	purge := time.NewTicker(time.Hour)
 	defer purge.Stop()
 	for {
 		select {
 		case <-tick.C:
 			f.flush(ctx)
+		case <-still.C:
+			f.stillHere()
 		case <-purge.C:
 			if err := f.Store.PurgeRefused(ctx, f.Now().Add(-RefusedKept)); err != nil && ctx.Err() == nil {
 				f.Log.Error("purge of the audit", "err", err)

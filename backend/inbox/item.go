@@ -125,6 +125,8 @@ type Content struct {
 	PersonOnly bool `json:"person_only,omitempty"`
 	// Call is what an agent asks leave for, on an item that asks for nothing else.
 	Call *Call `json:"call,omitempty"`
+	// Command is the words of what runs on this machine if the person says so.
+	Command []string `json:"command,omitempty"`
 	// LiteralResolvers says that agent entries of Resolvers are whole names, without a session part (MA2H §9.1, below 0.5).
 	LiteralResolvers bool `json:"literal_resolvers,omitempty"`
 	// To is the address of an item that is for an agent, as sent; empty for the person's inbox. ToAgent is its principal.

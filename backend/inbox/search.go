@@ -26,6 +26,7 @@ func (it Item) SearchText() SearchText {
 			body = append(body, *p.Text)
 		}
 	}
+	body = append(body, c.Command...)
 	if call := c.Call; call != nil {
 		body = append(body, call.Tool, call.Folder, string(call.Arguments))
 	}

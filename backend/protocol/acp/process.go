@@ -37,7 +37,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		if err != nil {
 			return err
 		}
-		facts := []wire.Member{{Name: "command", Value: wireList(command)}, str("asked by", self.ID), {Name: "config", Value: a.Config}}
+		facts := []wire.Member{str("asked by", self.ID), {Name: "config", Value: a.Config}}
 		title := "Start a process: " + a.Role
 		if len(title) > maxTitle {
 			facts = append(facts, str("role", a.Role))
@@ -48,6 +48,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		it = t.forPerson(q, self, "", says{title: brief.Clip(brief.Line(title), maxTitle), rest: data(wire.Compose(facts)),
 			body: "Your command for this role would run on this machine, as you. It gets a credential with which it can act as the new agent, and it ends with the agent, or with the hub."})
 		it.Kind, it.State, it.Priority, it.ExpiresAt, it.Content.Held = inbox.Question, inbox.Open, inbox.High, t.now.Add(startWait), true
+		it.Content.Command = command
 		it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: []inbox.Option{{Value: inbox.Allow, Label: "Start it"}, {Value: inbox.Deny, Label: "Do not start it"}}}
 		it, err = t.insert(it, self.Peer)
 		return err
@@ -78,17 +79,6 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 		a, err := b.start(context.WithoutCancel(ctx), q.who, a, command)
 		return spawned(a), err
 	}}, nil
-}
-
-func wireList(words []string) []byte {
-	list := []byte{'['}
-	for i, w := range words {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = wire.AppendQuote(list, w)
-	}
-	return append(list, ']')
 }
 
 // start makes an agent and starts its process.

@@ -75,7 +75,8 @@ func composed(it inbox.Item) []wire.Member {
 	m.text("body", c.Body)
 	m.text("priority", it.Priority.String())
 	m.value("tags", c.Tags, len(c.Tags) > 0)
-	m.value("context", composedContext(c.Context), len(c.Context) > 0)
+	context := composedContext(c)
+	m.value("context", context, len(context) > 0)
 	if !it.ExpiresAt.IsZero() {
 		m.text("expires_at", inbox.FormatTime(it.ExpiresAt))
 	}
@@ -108,9 +109,16 @@ func runOf(it inbox.Item) string {
 	return cmp.Or(it.Content.RunID, session, it.ID)
 }
 
-func composedContext(parts []inbox.Part) []json.RawMessage {
+func composedContext(c inbox.Content) []json.RawMessage {
 	var all []json.RawMessage
-	for _, p := range parts {
+	if c.Command != nil {
+		var m, data members
+		data.value("command", c.Command, true)
+		m.text("kind", "data")
+		m.raw("data", wire.Compose(data))
+		all = append(all, wire.Compose(m))
+	}
+	for _, p := range c.Context {
 		var m members
 		switch {
 		case p.Text != nil:

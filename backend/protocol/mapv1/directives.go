@@ -22,6 +22,7 @@ func (b *Binding) Presence(agent string, connected bool) {
 		delete(b.online, agent)
 	}
 	b.mu.Unlock()
+	b.Fleet.Connected(PeerID(agent), connected)
 	nudge(b.presence)
 }
 

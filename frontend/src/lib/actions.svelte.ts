@@ -139,7 +139,7 @@ export function choices(d: Detail): Option[] {
 
 export function choose(d: Detail, option: Option): void {
   if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
-  if (d.call && option.value !== 'deny' && !wasRead(d)) return;
+  if (d.ask && option.value !== 'deny' && !wasRead(d)) return;
   const name = optionName(option, choices(d));
   const leave = d.call && { deny: 'Denied', allow: 'Allowed', approve: 'Allowed' }[option.value];
   void decisions.send(d.id, { resolution: 'answered', value: option.value }, leave || `Answered “${name}”`, leave ? undefined : name);
@@ -157,7 +157,7 @@ function chooseByKey(n: number): void {
   else if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
 }
 
-/** A call is allowed only after what will run, and what is risky about it, was in sight: else it is brought there, and the next press counts. */
+/** A call or a process is allowed only after what will run, and what is risky about it, was in sight: else it is brought there, and the next press counts. */
 function wasRead(d: Detail): boolean {
   const reading = reader.detail?.id === d.id ? document.querySelector('[data-item-pane] [data-reading]') : null;
   const first = reading && unseen(reading);

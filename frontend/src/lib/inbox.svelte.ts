@@ -32,6 +32,8 @@ export class Inbox {
   onProblem: (e: unknown) => void = () => {};
 
   private cursor: string | undefined;
+  /** The query that the rows are of. */
+  private of = '';
   private generation = 0;
   private wanted = 0;
   private lastIndex = -1;
@@ -159,6 +161,7 @@ export class Inbox {
         total = page.total;
       } while (cursor !== undefined && rows.length < need);
       this.replace(rows, cursor === undefined ? rows.length : Math.max(total, rows.length), cursor);
+      this.of = this.name();
       this.problem = null;
     } catch (e) {
       if (generation === this.generation) this.fail(e);
@@ -207,8 +210,14 @@ export class Inbox {
     return q;
   }
 
+  /** Rows of another query do not stay under this one's name. */
   private fail(e: unknown): void {
-    this.problem = failWords(e, 'The list is as it was.');
+    const others = this.of !== this.name();
+    if (others) {
+      this.replace([], 0, undefined);
+      this.of = '';
+    }
+    this.problem = failWords(e, others ? 'What is here cannot be shown.' : 'The list is as it was.');
     this.onProblem(e);
   }
 }

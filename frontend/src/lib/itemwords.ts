@@ -42,7 +42,7 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
   if (row.state !== 'open') return trackName(row);
   if (row.box === 'waiting' && snoozedNow(row, now)) return `Snoozed until ${moment(row.snoozed_until ?? 0, now)}`;
   if (row.box === 'waiting') return 'Waiting for somebody else';
-  if (row.ask === 'call') return 'A call that waits for your leave';
+  if (row.ask) return `A ${row.ask === 'call' ? 'call' : 'process'} that waits for your leave`;
   return row.kind === 'task' ? 'Task for you' : 'Question for you';
 }
 

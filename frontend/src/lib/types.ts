@@ -2,7 +2,7 @@
 // Times are integer milliseconds since the epoch, 0 or absent when there is none.
 
 import type { Exact } from './exact';
-import type { ArgumentChange, CallView, RuleOffer } from './guardtypes';
+import type { ArgumentChange, CallPart, CallView, RuleOffer } from './guardtypes';
 
 /** One stretch of untrusted text. `m` is set when the stretch must not be shown as it is (a control, bidirectional,
  *  zero-width or look-alike character): `t` is then the label to show in a chip and `m` its explanation. `r` says what is risky about a stretch of a command. */
@@ -30,8 +30,8 @@ export interface Row {
   undo_until?: number;
   /** The agent's own request is kept open for the answer; at `expires_at` the hub itself says no. */
   held?: boolean;
-  /** An agent asks leave for a call. */
-  ask?: 'call';
+  /** An agent asks leave: for a call, or to start a process. */
+  ask?: 'call' | 'start';
   /** What became of a call that was judged. */
   verdict?: 'allow' | 'deny' | 'modify';
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
@@ -117,6 +117,8 @@ export interface Detail extends Row {
   /** Set while `resolve.hold_seconds` keeps a decision back: it is committed at this time unless undone. */
   held_decision?: { commit_at: number; resolution: string };
   call?: CallView;
+  /** What runs if the person says so. */
+  command?: CallPart;
   /** Only while it is open. */
   rule_offers?: RuleOffer[];
   /** Set on a message between agents. */

@@ -185,6 +185,22 @@ test('the hub restarts while the page is open', { refusals: ['offline'] }, async
   assert.equal((await until('the answer', () => agent.answer(a), (x) => x.status === 'answered')).value, 'half typed');
 });
 
+test('without a hub no list shows what is in another one', { refusals: ['offline'] }, async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('Still there?');
+  await page.row(id).waitFor();
+  await hub.down();
+  await page.says('nav', /not reachable/);
+  await page.keys('g', 'd');
+  await page.says('[data-pane=list] [role=alert]', /The hub does not answer\. What is here cannot be shown\./);
+  assert.equal(await p.locator('[data-pane=list] h1').innerText(), 'Done');
+  assert.equal(await page.row(id).count(), 0, 'an open question stands under Done');
+  assert.equal(await p.locator('[data-pane=list] header .num').count(), 0, 'there is a number of what is not known');
+  await page.keys('g', 'n');
+  await hub.up();
+  await page.row(id).waitFor();
+  assert.equal(await p.locator('[data-pane=list] [role=alert]').count(), 0);
+});
+
 test('a hub that is killed comes back with everything', { refusals: ['offline'] }, async ({ hub, agent, page }) => {
   const ids = await agent.many(20, (i) => [`Kept ${i}`]);
   await until('all', () => page.ids(), (got) => got.length === 20);
