@@ -17,3 +17,13 @@ export function shared(load: () => Promise<void>, pause: number): () => Promise<
   };
   return call;
 }
+
+/** Wraps a fetch by id so that each id is fetched once, however many ask for it. */
+export function once<T>(get: (id: string) => Promise<T>): (id: string) => Promise<T> {
+  const got = new Map<string, Promise<T>>();
+  return (id) => {
+    const it = got.get(id) ?? get(id);
+    got.set(id, it);
+    return it;
+  };
+}

@@ -37,6 +37,9 @@ declare global {
   interface Window { go?: { app?: { Desktop?: WailsDesktop } }; runtime?: WailsRuntime }
 }
 
+/** Gets an item whole. */
+export type Look = (id: string) => Promise<Detail>;
+
 /** The hub answered, and the answer was no. */
 export class Refused extends Error {
   constructor(

@@ -1,5 +1,5 @@
 // Sending a decision. It is for the one item that the person sees, and it goes out once.
-import { api, failWords, Refused, unsure, type ResolveBody } from './api';
+import { api, failWords, Refused, unsure, type Look, type ResolveBody } from './api';
 import { clock } from './clock.svelte';
 import { desk } from './desk.svelte';
 import { drafts } from './drafts.svelte';
@@ -88,10 +88,10 @@ class Decisions {
   }
 
   /** Told which items changed. */
-  follow(ids: readonly string[]): void {
+  follow(ids: readonly string[], look: Look): void {
     const told = this.told;
     if (!told || !ids.includes(told.id)) return;
-    void api.item(told.id).then((d) => {
+    void look(told.id).then((d) => {
       if (this.told !== told || (d.push?.state === 'pending' && !told.waits)) return;
       const waits = d.push?.state === 'waiting_approval';
       if (waits && told.waits) return;
@@ -141,4 +141,4 @@ class Decisions {
 }
 
 export const decisions = new Decisions();
-desk.onItems = (ids) => decisions.follow(ids);
+desk.onItems = (ids, look) => decisions.follow(ids, look);

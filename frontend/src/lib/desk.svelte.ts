@@ -1,5 +1,6 @@
 // The link to the hub: signed in or not, live or not, and what to fetch when something changed.
-import { api, listen, listenOpen, Refused, setBadge, tellWindow, type Changed } from './api';
+import { once } from './again';
+import { api, listen, listenOpen, Refused, setBadge, tellWindow, type Changed, type Look } from './api';
 import { plain, plural, windowTitle } from './format';
 import { inbox } from './inbox.svelte';
 import { reader } from './reader.svelte';
@@ -33,8 +34,8 @@ class Desk {
   /** Each grows when its topic changed: what shows it loads again. */
   readonly rev = $state<Record<Topic, number>>({ agents: 0, settings: 0, rules: 0, guardian: 0, pi: 0, map: 0 });
 
-  /** Told which items changed. */
-  onItems: (ids: readonly string[]) => void = () => {};
+  /** Told which items changed, and how to get them. */
+  onItems: (ids: readonly string[], look: Look) => void = () => {};
 
   private close: (() => void) | null = null;
   private tries = 0;
@@ -152,28 +153,29 @@ class Desk {
     const { items, topics, whole } = this.pending;
     this.pending = { items: new Set(), topics: new Set(), whole: false };
     for (const topic of this.topics) if (topics.has(topic)) this.rev[topic]++;
-    const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items]))];
-    if (items.size > 0) this.onItems([...items]);
-    this.takeBack([...items], whole);
+    const look = once((id: string) => api.item(id)); // several below want the same one
+    const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items], look))];
+    if (items.size > 0) this.onItems([...items], look);
+    this.takeBack([...items], whole, look);
     if (items.size > 0 || whole) {
-      if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items]));
+      if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items], look));
       const id = inbox.selectedId;
-      if (id !== null && (whole || items.has(id))) work.push(reader.load(id));
+      if (id !== null && (whole || items.has(id))) work.push(reader.load(id, look));
     }
     await Promise.all(work);
   }
 
   /** What was told is known; what was counted by a refresh for another reason is not yet. */
-  private async compareFailed(ids: string[]): Promise<void> {
+  private async compareFailed(ids: string[], look: Look): Promise<void> {
     const now = this.state?.counts.failed ?? 0;
     const known = this.failedKnown ?? 0;
     if (now <= known) this.failedKnown = now;
-    else this.failedKnown = known + await this.tellFailed(ids);
+    else this.failedKnown = known + await this.tellFailed(ids, look);
   }
 
   /** Says which answers did not arrive, and returns how many: they were decided, left the list, and nobody would look again. */
-  private async tellFailed(ids: string[]): Promise<number> {
-    const seen = await Promise.all(ids.slice(0, 20).map((id) => api.item(id).catch(() => null)));
+  private async tellFailed(ids: string[], look: Look): Promise<number> {
+    const seen = await Promise.all(ids.slice(0, 20).map((id) => look(id).catch(() => null)));
     const failed = seen.filter((d) => d?.attention === 'failed' && !this.told.has(`${d.id} ${d.push?.attempts.length ?? 0}`));
     for (const d of failed) if (d) this.told.add(`${d.id} ${d.push?.attempts.length ?? 0}`);
     const first = failed[0];
@@ -185,19 +187,19 @@ class Desk {
   }
 
   /** What was said about an answer that did not arrive goes when it has. */
-  private takeBack(ids: string[], whole: boolean): void {
+  private takeBack(ids: string[], whole: boolean, look: Look): void {
     const said = this.unreached;
     if (said === null || !(whole || ids.includes(said.id))) return;
-    void api.item(said.id).then((d) => {
+    void look(said.id).then((d) => {
       if (d.attention === 'failed' || this.unreached !== said) return;
       ui.dismiss(said.toast);
       this.unreached = null;
     }, () => undefined);
   }
 
-  private async refreshList(ids: string[]): Promise<void> {
+  private async refreshList(ids: string[], look: Look): Promise<void> {
     const before = new Set(inbox.rows.map((r) => r.id));
-    await inbox.changed(ids);
+    await inbox.changed(ids, look);
     const arrived = inbox.rows.filter((r) => r.unread && !before.has(r.id) && r.box === 'needs');
     if (arrived.length === 1) ui.say(`New: ${plain(arrived[0]?.title)}, from ${arrived[0]?.agent ?? ''}`);
     else if (arrived.length > 1) ui.say(`${arrived.length} new items need you`);

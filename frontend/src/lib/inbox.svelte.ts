@@ -1,5 +1,5 @@
 // The list: one query, its rows page by page, and the selection, which is an id and never a position.
-import { api, failWords, type ItemQuery } from './api';
+import { api, failWords, type ItemQuery, type Look } from './api';
 import type { Box, Row } from './types';
 
 const PAGE = 200;
@@ -171,12 +171,12 @@ export class Inbox {
   }
 
   /** After a change of these items (none named: of anything). */
-  async changed(ids: string[]): Promise<void> {
+  async changed(ids: string[], look: Look): Promise<void> {
     if (ids.length === 0 || (this.greedy === 0 && Math.max(this.wanted, this.index) <= SHALLOW)) return this.reload();
     this.leisure ??= setTimeout(() => void this.reload(), LEISURE_MS);
     const loaded = new Set(this.rows.map((r) => r.id));
     const generation = this.generation;
-    const seen = await Promise.all(ids.filter((id) => loaded.has(id)).slice(0, 20).map((id) => api.item(id).catch(() => null)));
+    const seen = await Promise.all(ids.filter((id) => loaded.has(id)).slice(0, 20).map((id) => look(id).catch(() => null)));
     if (generation === this.generation) for (const row of seen) if (row) this.patch(row);
   }
 

@@ -1,5 +1,5 @@
 // The item in the pane: always the one that is selected, or nothing.
-import { api, failWords, Refused } from './api';
+import { api, failWords, Refused, type Look } from './api';
 import { drafts } from './drafts.svelte';
 import { humanActor, plain } from './format';
 import { inbox } from './inbox.svelte';
@@ -70,12 +70,13 @@ class Reader {
     if (!this.armed) this.armTimer = setTimeout(() => { this.armed = true; }, ARM_MS);
   }
 
-  async load(id: string): Promise<void> {
+  async load(id: string, look?: Look): Promise<void> {
     const abort = new AbortController();
     this.abort?.abort();
     this.abort = abort;
     try {
-      const detail = await api.item(id, abort.signal);
+      const detail = await (look ? look(id) : api.item(id, abort.signal));
+      if (abort.signal.aborted) return;
       this.take(detail);
       this.problem = null;
     } catch (e) {

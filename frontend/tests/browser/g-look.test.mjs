@@ -350,8 +350,13 @@ test('in a narrow window an item is read when it was shown, not when it was sele
   const id = await agent.ask('Narrow?');
   const unread = async () => (await hub.call('GET', `/api/items/${id}`)).unread;
   await page.row(id).waitFor();
+  await p.evaluate(() => { // says when a look would have counted
+    const { setTimeout } = window;
+    window.setTimeout = (step, ms, ...given) => setTimeout(() => { step(...given); window.looked ||= ms === 700; }, ms);
+  });
   await page.keys('j');
-  await p.waitForTimeout(1_200); // longer than a look takes to count
+  await p.waitForFunction(() => window.looked);
+  await page.settled();
   assert.equal(await unread(), true, 'its text was never on show');
   await page.keys('Enter');
   await until('it to be read', unread, (is) => !is);
