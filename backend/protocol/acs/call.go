@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
+	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -313,7 +313,7 @@ func patched(patch string) string {
 
 // blank says that a text shows nothing: a card about it would ask the person about nothing.
 func blank(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unseen.Is(r) })
 }
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
