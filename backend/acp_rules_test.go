@@ -96,7 +96,7 @@ func TestACPNoNameIsWrittenPastARule(t *testing.T) {
 		return bot.ok("tool.invoke", msg{"agentId": worker, "tool": tool, "input": msg{}}).get("status")
 	}
 	written := map[string][]string{
-		"denied": {"rm", "RM", " rm", "rm ", "Rm-rf", "r m", "\trm", "r\u200bm", "\u00a0rm", "rm\ufe0f", "\u2800rm"},
+		"denied": {"rm", "RM", " rm", "rm ", "Rm-rf", "r m", "\trm", "r\u200bm", "\u00a0rm", "rm\ufe0f", "\u2800rm", "r\U0001d159m", "r\U00016fe4m", "\U00013441rm", "r\U00013442m"},
 		"gated":  {"Shell Command", "shell command", "shellcommand", "SHELL  COMMAND "},
 		"queued": {"read", "READ", "arm", "format"},
 	}

@@ -182,6 +182,10 @@ func TestACPIdentity(t *testing.T) {
 	a.refused(-32002, "message.send", msg{"from": "a", "to": theirs, "type": "signal", "payload": msg{}})
 	a.refused(-32002, "agent.status", msg{"agentId": theirs})
 	a.refused(-32002, "agent.kill", msg{"agentId": theirs})
+	hidden := a.acp("agent.spawn", msg{"role": "x", "parentId": theirs}).get("error")
+	if nobody := a.acp("agent.spawn", msg{"role": "x", "parentId": "nobody"}).get("error"); hidden != nobody || !strings.Contains(hidden, "-32002") {
+		t.Errorf("below one that takes nothing of the caller: %s, below one that is not there: %s", hidden, nobody)
+	}
 }
 
 // Whoever reads messages in MA2H gets those of ACP with its members: the schema holds every answer of the hub here.

@@ -17,7 +17,7 @@ func TestACSNoCardAboutNothing(t *testing.T) {
 	a.step("protocols/MCP/tools/call", msg{"jsonrpc": "2.0", "id": 1, "result": msg{}, "params": msg{"name": "rm"}}).failedWith(t, -32602, true)
 	a.step("protocols/MCP/tools/call", msg{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": msg{"name": "x", "arguments": "all"}}).failedWith(t, -32602, true)
 	h.rule(gate.Match{}, gate.Allow)
-	for _, name := range []string{" ", "\t\n", "\u00a0", "\u200b\u200b", "\u202e"} {
+	for _, name := range []string{" ", "\t\n", "\u00a0", "\u200b\u200b", "\u202e", "\u2800", "\u3164", "\U0001d159"} {
 		payload := bash("ls")
 		payload["tool"] = msg{"name": name}
 		a.step("steps/toolCallRequest", payload).deniedFor(t, "tool_unnamed")

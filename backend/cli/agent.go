@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"deskbell/backend/client"
 )
 
 // credentials are what an agent is given, once.
@@ -42,6 +45,9 @@ func (a *app) agentCommand() *cobra.Command {
 					body["signature_alg"] = alg
 				}
 				if err := h.Call(cmd.Context(), http.MethodPost, "/v1/agents", body, &c); err != nil {
+					if e, exists := client.Refused(err, "agent_exists"); exists {
+						e.Message += fmt.Sprintf(" (`deskbell agent rotate %s` gives it new credentials)", args[0])
+					}
 					return err
 				}
 				return a.printCredentials(c, "Enrolled")

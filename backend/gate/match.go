@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -96,12 +96,9 @@ func (a Argument) matches(s Subject, p Place, strict bool) bool {
 // FitsFolded says whether the whole text fits a pattern as those of rules are, where * is any text, however the two are written: case, white space and characters that do not show are nothing.
 func FitsFolded(pattern, text string) bool { return like(folded(pattern), folded(text)) }
 
-// blankBraille is a letter by its class and shows nothing.
-const blankBraille = '\u2800'
-
 func folded(s string) string {
 	shows := func(r rune) rune {
-		if unicode.IsSpace(r) || r == blankBraille || !unicode.IsGraphic(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		if unseen.Is(r) {
 			return -1
 		}
 		return r

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"deskbell/backend/unseen"
 )
 
 // mark is a stretch of text, in bytes, that must not be shown as it stands.
@@ -190,7 +192,12 @@ func (t decoded) hidden(i int) string {
 		return "zero-width character"
 	case r == 0xad:
 		return "soft hyphen: invisible inside a line"
-	case isFiller(r):
+	case r == 0xfffc:
+		return "stands for an object that is not there"
+	case unseen.Blank(r):
+		if t.changes(i) {
+			return ""
+		}
 		return "invisible character"
 	case r == 0x2028 || r == 0x2029:
 		return "line or paragraph separator"
@@ -201,8 +208,6 @@ func (t decoded) hidden(i int) string {
 		return "wide space"
 	case unicode.Is(unicode.Zs, r):
 		return "unusual space"
-	case r == 0xfffc:
-		return "stands for an object that is not there"
 	case unicode.Is(unicode.Co, r):
 		return "private-use character: what it shows depends on the font"
 	case r&0xfffe == 0xfffe || 0xfdd0 <= r && r <= 0xfdef:
@@ -238,13 +243,19 @@ func isSelector(r rune) bool {
 	return 0xfe00 <= r && r <= 0xfe0f || 0xe0100 <= r && r <= 0xe01ef || 0x180b <= r && r <= 0x180d || r == 0x180f
 }
 
-// isFiller names characters that take part in words or layout and show nothing.
-func isFiller(r rune) bool {
-	switch r {
-	case 0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0, 0x1d159:
-		return true
+// changes says whether the character at i, which shows nothing alone, stands after a sign of its script that it changes or
+// fills a place beside.
+func (t decoded) changes(i int) bool {
+	before := t.at(i - 1)
+	if before < 0 || unseen.Is(before) {
+		return false
 	}
-	return 0x2061 <= r && r <= 0x2064 || 0x206a <= r && r <= 0x206f || 0xfff9 <= r && r <= 0xfffb
+	for _, script := range []*unicode.RangeTable{unicode.Egyptian_Hieroglyphs, unicode.Khitan_Small_Script, unicode.Duployan, unicode.SignWriting, unicode.Tifinagh} {
+		if unicode.Is(script, t.runes[i]) {
+			return unicode.Is(script, before)
+		}
+	}
+	return false
 }
 
 func isCJK(r rune) bool {

@@ -72,23 +72,38 @@ func parseRoles(raw []byte) (any, string) {
 
 const gateProblem = `must be "none", "all", or a list of patterns of tools: ["shell*","fs.write"]`
 
+// parseGate reads the words however they are written, so that a slip in one asks about nothing less. A text that is neither
+// is none of a pattern's either, unless it is several: those who mean one pattern say so by a list.
 func parseGate(raw []byte) (any, string) {
-	var word string
+	var text string
 	var list []string
 	switch {
-	case json.Unmarshal(raw, &word) == nil:
-		for w := range strings.SplitSeq(word, ",") {
+	case json.Unmarshal(raw, &text) == nil:
+		for w := range strings.SplitSeq(text, ",") {
 			if w = strings.TrimSpace(w); w != "" {
 				list = append(list, w)
 			}
 		}
+		if len(list) == 1 && !isWord(list[0], GateNone) && !isWord(list[0], GateAll) {
+			one, _ := json.Marshal(list) // texts always can be
+			return nil, gateProblem + "; to ask about one tool alone set " + string(one)
+		}
 	case json.Unmarshal(raw, &list) != nil:
 		return nil, gateProblem
 	}
+	if len(list) == 1 {
+		for _, word := range []string{GateNone, GateAll} {
+			if isWord(list[0], word) {
+				return Gate{word}, ""
+			}
+		}
+	}
 	alone := slices.Contains(list, GateNone) || slices.Contains(list, GateAll)
 	bad := slices.ContainsFunc(list, func(w string) bool { return w == "" || len(w) > 200 })
-	if len(list) == 0 || len(list) > maxPatterns || bad || (alone && len(list) > 1) {
+	if len(list) == 0 || len(list) > maxPatterns || bad || alone {
 		return nil, gateProblem
 	}
 	return Gate(list), ""
 }
+
+func isWord(text, word string) bool { return strings.EqualFold(strings.TrimSpace(text), word) }

@@ -17,7 +17,9 @@ func TestACPSettings(t *testing.T) {
 		{parseRoles, `{"a":[]}`, ``}, {parseRoles, `{"a":""}`, ``}, {parseRoles, `{"a":[""]}`, ``}, {parseRoles, `{"":"x"}`, ``}, {parseRoles, `{"a":7}`, ``},
 		{parseRoles, `{"a":["x\u0000"]}`, ``}, {parseRoles, `{"a":null}`, ``}, {parseRoles, `[]`, ``}, {parseRoles, `null`, ``}, {parseRoles, `"x"`, ``},
 		{parseGate, `"none"`, `"none"`}, {parseGate, `"all"`, `"all"`}, {parseGate, `["none"]`, `"none"`},
-		{parseGate, `["a*","b"]`, `["a*","b"]`}, {parseGate, `"a*, b"`, `["a*","b"]`}, {parseGate, `"shell"`, `["shell"]`},
+		{parseGate, `["a*","b"]`, `["a*","b"]`}, {parseGate, `"a*, b"`, `["a*","b"]`}, {parseGate, `["shell"]`, `["shell"]`},
+		{parseGate, `"All"`, `"all"`}, {parseGate, `" NONE "`, `"none"`}, {parseGate, `["ALL"]`, `"all"`},
+		{parseGate, `"every"`, ``}, {parseGate, `"al l"`, ``}, {parseGate, `"shell*"`, ``},
 		{parseGate, `["all","a"]`, ``}, {parseGate, `[]`, ``}, {parseGate, `""`, ``}, {parseGate, `null`, ``}, {parseGate, `[""]`, ``}, {parseGate, `[1]`, ``}, {parseGate, `true`, ``}, {parseGate, `{}`, ``},
 	} {
 		v, problem := c.read([]byte(c.raw))

@@ -13,7 +13,7 @@ describe('visible', () => {
     expect(show('pass\u200bword')).toBe('pass[zero-width space]word');
     expect(show('a\u200db')).toBe('a[zero-width joiner]b');
     expect(show('x\u{E0041}y')).toBe('x[U+E0041]y');
-    for (const c of ['\ufe0f', '\u{e0100}', '\u{e0fff}', '\u2065', '\u034f', '\u0378', '\ufff0']) expect(show(`a${c}b`)).toMatch(/^a\[U\+[0-9A-F]+\]b$/);
+    for (const c of ['\ufe0f', '\u{e0100}', '\u{e0fff}', '\u2065', '\u034f', '\u0378', '\ufff0', '\u2800', '\u{1d159}', '\u{16fe4}', '\u{13441}', '\u{13442}']) expect(show(`a${c}b`)).toMatch(/^a\[U\+[0-9A-F]+\]b$/);
     expect(show(`a${'\u0301'.repeat(6)}`)).toBe(`a${'\u0301'.repeat(4)}[U+0301][U+0301]`);
     expect(show('\u001b[31m')).toBe('[escape][31m');
     expect(visible('\u202E')[0]?.m).toBe('U+202E: right-to-left override');

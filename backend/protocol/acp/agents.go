@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -56,12 +55,15 @@ func (b *Binding) spawn(ctx context.Context, q *request) (outcome, error) {
 // mayHave says whether the caller may have another agent below parent ("" is none).
 func (t *turn) mayHave(w Who, parent string) error {
 	if parent != "" {
-		if a, err := t.CrewAgent(parent); errors.Is(err, crew.ErrUnknownAgent) || (err == nil && a.State != crew.Running) {
-			return faultf(agentNotFound, "there is no such parent").at("/params/parentId")
-		} else if err != nil {
-			return err
+		const pointer = "/params/parentId"
+		a, err := t.ownByID(w, parent, pointer)
+		if err == nil && a.State != crew.Running {
+			err = faultf(agentNotFound, "there is no such agent").at(pointer)
 		}
-		if _, err := t.acting(w, parent, "/params/parentId"); err != nil {
+		if err == nil {
+			err = t.allowed(a, pointer)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -140,7 +142,7 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 	id := q.text("agentId")
 	if id != "" {
 		err := b.do(ctx, func(t *turn) error {
-			_, err := t.ownByID(q.who, id)
+			_, err := t.ownByID(q.who, id, "/params/agentId")
 			return err
 		})
 		if err != nil {

@@ -18,7 +18,7 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 	id, reason := q.text("agentId"), brief.Clip(q.text("reason"), 2000)
 	var ended []string
 	err := b.do(ctx, func(t *turn) (err error) {
-		a, err := t.ownByID(q.who, id)
+		a, err := t.ownByID(q.who, id, "/params/agentId")
 		if err == nil {
 			ended, err = t.stop(a, reason)
 		}

@@ -112,8 +112,7 @@ func (t *turn) own(w Who, id, pointer string) (crew.Agent, error) {
 
 // ownByID returns the agent of the caller's that a request is about. Errors: a fault, which tells one that is not there, or
 // takes nothing of the caller, from one that is somebody else's.
-func (t *turn) ownByID(w Who, id string) (crew.Agent, error) {
-	const pointer = "/params/agentId"
+func (t *turn) ownByID(w Who, id, pointer string) (crew.Agent, error) {
 	unknown := faultf(agentNotFound, "there is no such agent").at(pointer)
 	a, err := t.CrewAgent(id)
 	if errors.Is(err, crew.ErrUnknownAgent) {

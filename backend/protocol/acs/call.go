@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"deskbell/backend/brief"
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
 	"deskbell/backend/patch"
+	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -312,7 +312,7 @@ func patched(text string) string {
 
 // blank says that a text shows nothing: a card about it would ask the person about nothing.
 func blank(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) })
+	return !strings.ContainsFunc(text, func(r rune) bool { return !unseen.Is(r) })
 }
 
 // Retell is a line about a step for whoever reads its session, and the turn that it belongs to. Both are the agent's own
