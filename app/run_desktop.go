@@ -59,10 +59,12 @@ type window struct {
 	painted  atomic.Bool
 	hidden   atomic.Bool
 	loaded   atomic.Bool
+	dead     atomic.Bool // the page ended too often, and is not there
 
-	mu    sync.Mutex
-	place place
-	known bool // place comes from an earlier run
+	mu     sync.Mutex
+	place  place
+	known  bool // place comes from an earlier run
+	deaths deaths
 }
 
 // Check says what stands in the way of a window, before anything is opened for it.
@@ -198,16 +200,22 @@ func (w *window) onStartup(ctx context.Context) {
 		}
 	})
 	w.restorePlace()
+	w.watchPage()
 }
 
 // onDomReady runs after every load of the page; what it starts, it starts once.
 func (w *window) onDomReady(ctx context.Context) {
 	w.loaded.Store(true)
+	first := false
 	w.ready.Do(func() {
+		first = true
 		go w.forward()
 		go w.ring()
 		go w.startTray()
 	})
+	if !first {
+		w.log.Info("the page is there again")
+	}
 }
 
 // forward tells the page what changed in the hub.
@@ -233,6 +241,7 @@ func (w *window) ring() {
 func (w *window) show(item string) {
 	ctx := w.wails()
 	wasHidden := w.hidden.Swap(false)
+	w.loadDead()
 	wailsruntime.WindowShow(ctx)
 	wailsruntime.WindowUnminimise(ctx) // on Linux this is gtk_window_present: it also raises
 	if wasHidden {
@@ -279,10 +288,16 @@ func (w *window) onBeforeClose(ctx context.Context) (prevent bool) {
 	return true
 }
 
-// ending says whether a request to close means the end. Wails turns SIGTERM into such a request too, at about the moment
-// when our own context ends: wait for it. A page that never painted cannot be asked to quit, so closing it has to do.
+// ending says whether a request to close means the end. A page that never painted cannot be asked to quit, so closing it
+// has to do, unless the window has a button for that.
 func (w *window) ending() bool {
-	if w.quitting.Load() || !w.painted.Load() && !w.opts.Hidden {
+	return !w.painted.Load() && !w.opts.Hidden && !w.dead.Load() || w.toldToEnd()
+}
+
+// toldToEnd says whether the program is ending. Wails turns SIGTERM into a request to close, and Ctrl+C ends the page's
+// process, at about the moment when our own context ends: wait for it.
+func (w *window) toldToEnd() bool {
+	if w.quitting.Load() {
 		return true
 	}
 	select {

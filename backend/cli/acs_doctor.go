@@ -48,6 +48,8 @@ func (a *app) acsDoctor(ctx context.Context, f acsFlags) error {
 	wired := d.acsSettings(f, h)
 	if wired != nil && python && h != nil && key != "" {
 		d.acsFire(ctx, h, wired)
+	} else {
+		d.add(levelWarn, "hook", "mend what is said above, and ask again", "was not run, so whether it fires and is answered is not known")
 	}
 	return d.report()
 }

@@ -130,15 +130,24 @@ func (a *app) acsSetup(ctx context.Context, f acsFlags) error {
 	}
 	out := map[string]any{"settings": file, "written": f.write, "hooks": hooks}
 	if f.write {
-		backup, err := writeHooks(file, hooks)
+		done, err := writeHooks(file, hooks)
 		if err != nil {
 			return err
 		}
-		out["copy"] = backup
-		if backup != "" {
-			a.say("%s as it was is kept as %s", file, backup)
+		out["written"], out["copy"] = done.change != fileLeft, done.backup
+		if done.backup != "" {
+			a.say("%s as it was is kept as %s", file, done.backup)
 		}
-		a.say("wrote %s: restart Claude Code, then run `deskbell acs doctor`", file)
+		switch {
+		case done.change == fileLeft:
+			a.say("there is no %s, so nothing to take out", file)
+		case done.change == fileRemoved:
+			a.say("removed %s, which held nothing else: once Claude Code is restarted it asks this hub no more", file)
+		case f.remove:
+			a.say("wrote %s: once Claude Code is restarted it asks this hub no more", file)
+		default:
+			a.say("wrote %s: restart Claude Code, then run `deskbell acs doctor`", file)
+		}
 	}
 	switch {
 	case a.json:
@@ -185,40 +194,71 @@ func (a *app) wiring(ctx context.Context, f acsFlags) (wiring, error) {
 	return w, nil
 }
 
+// What became of a settings file.
+const (
+	fileWritten = iota
+	fileRemoved // nothing but the hooks that went was in it
+	fileLeft    // it is not there, and nothing was to be written
+)
+
+// written is what writeHooks did; backup is where the file as it was is kept, empty when there was none.
+type written struct {
+	change int
+	backup string
+}
+
 // writeHooks merges hooks into a settings file: what an ACS adapter ran before goes, everything else stays as it is and
-// where it is. It returns where the file as it was is kept; empty when there was none.
-func writeHooks(file string, hooks map[string][]hookGroup) (backup string, err error) {
+// where it is.
+func writeHooks(file string, hooks map[string][]hookGroup) (done written, err error) {
 	// A link leads to the file that is meant; it stays a link.
+	linked := false
+	if info, err := os.Lstat(file); err == nil {
+		linked = info.Mode()&fs.ModeSymlink != 0
+	}
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
 	}
 	before, err := os.ReadFile(file)
 	var mode fs.FileMode
 	if errors.Is(err, fs.ErrNotExist) {
+		if len(hooks) == 0 {
+			return written{change: fileLeft}, nil
+		}
 		before, err = nil, nil
 	} else if info, statErr := os.Stat(file); statErr == nil {
 		mode = info.Mode().Perm()
 	}
 	if err != nil {
-		return "", err
+		return done, err
 	}
 	after, err := mergeHooks(before, hooks)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", file, err)
+		return done, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", err
+		return done, err
 	}
 	if before != nil {
-		backup = file + "." + time.Now().UTC().Format("20060102T150405.000") + ".before-deskbell"
+		backup := file + "." + time.Now().UTC().Format("20060102T150405.000") + ".before-deskbell"
 		if err := secrets.WriteFile(backup, before); err != nil {
-			return "", err
+			return done, err
 		}
+		done.backup = backup
+	}
+	if !linked && empty(after) && !empty(before) {
+		done.change = fileRemoved
+		return done, os.Remove(file)
 	}
 	if err := secrets.WriteFile(file, after); err != nil || mode == 0 {
-		return backup, err
+		return done, err
 	}
-	return backup, os.Chmod(file, mode) // others may read it as before
+	return done, os.Chmod(file, mode) // others may read it as before
+}
+
+// empty says whether settings say nothing.
+func empty(settings []byte) bool {
+	text := strings.TrimSpace(string(settings))
+	return text == "" || text == "{}"
 }
 
 // mergeHooks returns settings with their ACS hooks replaced by these.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -148,5 +149,52 @@ func TestSetupKeepsTheModeOfASettingsFile(t *testing.T) {
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != want {
 			t.Errorf("mode %v, %v; want %v", info.Mode(), err, want)
 		}
+	}
+}
+
+// What setup made it takes away again; what was there before it stays.
+func TestRemovingTheHooksLeavesNothingOfThem(t *testing.T) {
+	hooks := wiring{adapter: "/a"}.hooks()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "settings.json")
+	remove := func(want int) {
+		t.Helper()
+		if done, err := writeHooks(file, nil); err != nil || done.change != want {
+			t.Errorf("%+v, %v; want change %d", done, err, want)
+		}
+	}
+	content := func() string { raw, _ := os.ReadFile(file); return strings.TrimSpace(string(raw)) }
+
+	remove(fileLeft)
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("a file was made: %s", content())
+	}
+	if _, err := writeHooks(file, hooks); err != nil {
+		t.Fatal(err)
+	}
+	remove(fileRemoved)
+	if _, err := os.Stat(file); err == nil {
+		t.Errorf("its own file is left: %s", content())
+	}
+	for before, want := range map[string]string{`{}`: `{}`, `{"model":"opus"}`: "{\n  \"model\": \"opus\"\n}"} {
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		remove(fileWritten)
+		if got := content(); got != want {
+			t.Errorf("%s became %s", before, got)
+		}
+	}
+	// A link stays one that leads somewhere.
+	real := filepath.Join(dir, "real.json")
+	if _, err := writeHooks(real, hooks); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(file), os.Symlink(real, file)); err != nil {
+		t.Fatal(err)
+	}
+	remove(fileWritten)
+	if got := content(); got != "{}" {
+		t.Errorf("behind the link is %s", got)
 	}
 }

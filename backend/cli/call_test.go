@@ -155,3 +155,35 @@ func TestVerifyChecksAChain(t *testing.T) {
 		}
 	}
 }
+
+// A person reads what will run, not how an encoder wrote it for web pages.
+func TestShowWritesDataAsItIs(t *testing.T) {
+	const escaped = `{"id":"msg_1","type":"ask","status":"open","title":"x","agent":{"id":"a"},"priority":"normal","context":[{"data":{"cmd":"x \u003e y \u0026\u0026 z \u003C w","sign":"\\u003e","bell":"\u0007"}}],
+		"request":{"mode":"input","schema":{"const":"\u003e"}},"call":{"tool":"t","arguments":{"argv":["a\u003eb"]}},"response":{"response":{"actor":"human:x","value":{"v":"\u0026"}}}}`
+	answers := map[string]string{"GET /v1/messages/msg_1": escaped, "GET /api/items/msg_1": `{}`}
+	for _, args := range [][]string{{"show", "msg_1"}, {"show", "msg_1", "--json"}} {
+		_, out, _ := against(t, answers, args...)
+		for _, want := range []string{`x > y && z < w`, `"\\u003e"`, `"\u0007"`, `"a>b"`, `"&"`, `">"`} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%v: %s is not in\n%s", args, want, out)
+			}
+		}
+	}
+}
+
+func TestResolveSaysWhoseArgumentsCannotBeEdited(t *testing.T) {
+	fixed := strings.Replace(shownCall, `,{"value":"allow_edited","label":"Allow with changes"}`, "", 1)
+	code, out, sent := against(t, map[string]string{"GET /v1/messages/msg_1": fixed}, "resolve", "msg_1", "--edited", `{"command":"ls"}`)
+	if code != exitUsage || sent != "" || !strings.Contains(out, "--edited: msg_1 cannot be allowed with other arguments") || strings.Contains(out, "allow_edited") {
+		t.Errorf("exit code %d, sent %q: %s", code, sent, out)
+	}
+}
+
+func TestGrantsNameWhatTheyAreFor(t *testing.T) {
+	_, out, _ := against(t, map[string]string{"GET /api/grants": `{"grants":[{"id":"grant-1","agent_id":"map/a","scope":"github:repo:write","resource":[{"t":"o/r"}],"secret":"GITHUB","once":true,"expires_at":0}]}`}, "secret", "grants")
+	for _, want := range []string{"RESOURCE", "map/a", "github:repo:write  o/r       GITHUB  once, until"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}

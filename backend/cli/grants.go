@@ -51,27 +51,30 @@ func (a *app) grantCommands() (grants, revoke *cobra.Command) {
 func (a *app) printGrants(raw []byte) error {
 	var doc struct {
 		Grants []struct {
-			ID        string `json:"id"`
-			Agent     string `json:"agent_id"`
-			Scope     string `json:"scope"`
-			Once      bool   `json:"once"`
-			ExpiresAt int64  `json:"expires_at"`
+			ID        string     `json:"id"`
+			Agent     string     `json:"agent_id"`
+			Scope     string     `json:"scope"`
+			Resource  []textSpan `json:"resource"`
+			Secret    string     `json:"secret"`
+			Once      bool       `json:"once"`
+			ExpiresAt int64      `json:"expires_at"`
 		} `json:"grants"`
 	}
 	if err := json.Unmarshal(raw, &doc); err != nil {
 		return err
 	}
-	var rows [][]string
+	if len(doc.Grants) == 0 {
+		a.say("No agent holds a grant.")
+		return nil
+	}
+	rows := [][]string{{"GRANT", "AGENT", "SCOPE", "RESOURCE", "SECRET", "HOLDS"}}
 	for _, g := range doc.Grants {
 		until := "until " + time.UnixMilli(g.ExpiresAt).Format(time.DateTime)
 		if g.Once {
 			until = "once, " + until
 		}
-		rows = append(rows, []string{line(g.ID), line(g.Agent), line(g.Scope), until})
+		rows = append(rows, []string{line(g.ID), line(g.Agent), line(g.Scope), line(textOfSpans(g.Resource)), line(g.Secret), until})
 	}
 	table(a.out, rows)
-	if len(rows) == 0 {
-		a.say("No agent holds a grant.")
-	}
 	return nil
 }

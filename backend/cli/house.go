@@ -74,12 +74,11 @@ const backupLong = `Writes a consistent copy of the database to FILE, which must
 In FILE: every message with its history and answer, the agents with their policies and the hashes of their tokens, the
 settings, the audit lines. Not in FILE: what must stay secret. --with-secrets puts that beside it, in the folder
 FILE.secrets: the agents' signing secrets and the named secrets (secrets.json), the hub's signing key (ed25519.key), what
-ACS agents sign with (acs/hmac.key), and
-the operator's token (operator.token). Keep that folder as safe as a password.
+ACS agents sign with (acs/hmac.key), and the operator's token (operator.token). Keep that folder as safe as a password.
 
 To restore: stop the hub, put FILE in the data folder as deskbell.db, remove deskbell.db-wal and deskbell.db-shm there,
-and copy the files of FILE.secrets beside it. Without them a new operator token and signing key are made at the next
-start, agents keep their tokens, and pushes to an agent fail until it is rotated.`
+and copy what is in FILE.secrets beside it (cp -r FILE.secrets/. DATA/). Without that a new operator token, signing key and
+key of ACS are made at the next start, agents keep their tokens, and pushes to an agent fail until it is rotated.`
 
 func (a *app) backupCommand() *cobra.Command {
 	var withSecrets bool
@@ -144,7 +143,7 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 		a.tell("%s: %s. Keep it as safe as a password.", folder, strings.Join(copied, ", "))
 		return nil
 	}
-	a.tell("Not in it: signing secrets and named secrets, the hub's signing key, the operator's token (--with-secrets copies them too).")
+	a.tell("Not in it: signing secrets and named secrets, the hub's signing key, what ACS agents sign with, the operator's token (--with-secrets copies them too).")
 	return nil
 }
 

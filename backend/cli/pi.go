@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -79,6 +81,9 @@ func (a *app) pi(ctx context.Context, program string, gate bool, args []string) 
 	}
 	if r.pi, err = piproc.Start(piproc.Spec{Path: program, Args: all, MaxLine: maxRelayed}); err != nil {
 		_ = conn.CloseNow()
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			a.say("pi is a program of its own: npm install -g @earendil-works/pi-coding-agent, or name one that is installed with --pi PROGRAM")
+		}
 		return err
 	}
 	return r.run(ctx, conn)

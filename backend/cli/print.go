@@ -62,8 +62,33 @@ func (a *app) printJSON(v any) error {
 		return err
 	}
 	out.WriteByte('\n')
-	_, err := a.out.Write(inert(out.Bytes()))
+	_, err := a.out.Write(inert(readable(out.Bytes())))
 	return err
+}
+
+// readable is the same JSON with <, > and & as themselves where an encoder wrote them for web pages: a person is to read the
+// command that is asked about as it will run.
+func readable(raw []byte) []byte {
+	if !bytes.Contains(raw, []byte(`\u00`)) {
+		return raw
+	}
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' || i+1 == len(raw) {
+			out = append(out, raw[i])
+			continue
+		}
+		if i+6 <= len(raw) {
+			if c, ok := map[string]byte{`\u003c`: '<', `\u003e`: '>', `\u0026`: '&'}[strings.ToLower(string(raw[i:i+6]))]; ok {
+				out = append(out, c)
+				i += 5
+				continue
+			}
+		}
+		out = append(out, raw[i], raw[i+1]) // a backslash of a backslash begins nothing
+		i++
+	}
+	return out
 }
 
 // inert is the same JSON with control and invisible characters written as escapes: a terminal obeys some of them even

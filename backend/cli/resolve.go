@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,6 +112,9 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 			if err := call(http.MethodGet, path, nil, &m); err != nil {
 				return fmtID(args[0], err)
 			}
+			if f.edited != "" && !m.takesEdits() {
+				return usagef("--edited: %s cannot be allowed with other arguments than it asked for; allow it as it is, or deny it with a --comment", args[0])
+			}
 			if m.Type == "task" && value != nil {
 				return usagef("%s is a task: --complete or --dismiss ends it", args[0])
 			}
@@ -158,6 +162,11 @@ func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error
 		}
 		return err
 	})
+}
+
+// takesEdits says whether the message is a call whose agent goes on with other arguments.
+func (m message) takesEdits() bool {
+	return m.Request != nil && slices.ContainsFunc(m.Request.Options, func(o option) bool { return o.Value == inbox.AllowEdited })
 }
 
 // checked is the message's checklist with the named lines done.

@@ -17,6 +17,8 @@ import (
 	"golang.org/x/term"
 
 	"deskbell/backend/client"
+	"deskbell/backend/loopback"
+	"deskbell/backend/settings"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -62,6 +64,7 @@ func (a *app) settingsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				a.missingFolders(h, args[0], value)
 				return a.printSettings(raw, args[:1])
 			})
 		},
@@ -69,6 +72,24 @@ func (a *app) settingsCommand() *cobra.Command {
 	a.addrFlag(get)
 	a.addrFlag(set)
 	return group("settings", "The hub's settings: get, set", "  deskbell settings get\n  deskbell settings set retention_days 90", get, set)
+}
+
+// missingFolders warns of folders that were granted to agents and do not exist: they may be made later.
+func (a *app) missingFolders(h *hub, key string, value json.RawMessage) {
+	var entries []string
+	if key != settings.MAPWorkspaces || json.Unmarshal(value, &entries) != nil {
+		return
+	}
+	if u, err := url.Parse(h.URL); !h.offline && (err != nil || !loopback.Host(u.Hostname())) {
+		return // the folders are another machine's
+	}
+	for _, e := range entries {
+		if _, dir, ok := strings.Cut(e, "="); ok {
+			if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+				a.say("%s: there is no such folder at present", dir)
+			}
+		}
+	}
 }
 
 func (a *app) printSettings(raw json.RawMessage, keys []string) error {
@@ -104,7 +125,7 @@ func bare(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s
 	}
-	return string(raw)
+	return string(readable(raw))
 }
 
 func (a *app) secretCommand() *cobra.Command {

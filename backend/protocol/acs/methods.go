@@ -94,6 +94,10 @@ func lookup(name string) (m method, found, reserved bool) {
 // asking the person.
 const DoctorTool = "deskbell_doctor"
 
+// doctor is the doctor of this program as an agent. It is enrolled only if it asks leave for something, which it does not:
+// the fleet is of agents.
+const doctor = Name + "/deskbell/doctor"
+
 // toolsCall is the one method of MCP that acts.
 const toolsCall = "tools/call"
 
