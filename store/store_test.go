@@ -449,7 +449,7 @@ func TestANewerSchemaIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, DatabaseFile)
-	db, err := sql.Open("sqlite", dsn(path, false))
+	db, err := sql.Open("sqlite", dsn(path, false, durable))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -669,4 +669,23 @@ func TestCountsAreNeverForgotten(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// What was told outlives a loss of power, in every database that anybody but a test opens.
+func TestCommitsReachTheDisk(t *testing.T) {
+	const full = 2
+	s := open(t)
+	err := s.do(t.Context(), func(t *tx) error {
+		var synchronous int
+		if err := t.row(`PRAGMA synchronous`).Scan(&synchronous); err != nil {
+			return err
+		}
+		if synchronous != full {
+			return fmt.Errorf("synchronous is %d, not %d", synchronous, full)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
