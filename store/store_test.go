@@ -673,12 +673,19 @@ func TestCountsAreNeverForgotten(t *testing.T) {
 
 // What was told outlives a loss of power, in every database that anybody but a test opens.
 func TestCommitsReachTheDisk(t *testing.T) {
+	const full = 2
 	s := open(t)
-	for name, db := range map[string]*sql.DB{"writer": s.write, "reader": s.read} {
-		const full = 2
+	err := s.do(t.Context(), func(t *tx) error {
 		var synchronous int
-		if err := db.QueryRowContext(t.Context(), `PRAGMA synchronous`).Scan(&synchronous); err != nil || synchronous != full {
-			t.Errorf("%s: synchronous is %d, %v", name, synchronous, err)
+		if err := t.row(`PRAGMA synchronous`).Scan(&synchronous); err != nil {
+			return err
 		}
+		if synchronous != full {
+			return fmt.Errorf("synchronous is %d, not %d", synchronous, full)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
