@@ -127,8 +127,7 @@ func crashChild(dir, point string) error {
 		return err
 	}
 	ctx := context.Background()
-	// A killed process takes nothing along of what the system was handed, so its commits need not wait for the disk.
-	s, err := openSynced(ctx, dir, slog.New(slog.DiscardHandler), unsynced)
+	s, err := Open(ctx, dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

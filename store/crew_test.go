@@ -19,7 +19,8 @@ func TestQueueProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		dir := t.TempDir()
-		s, err := openSynced(t.Context(), dir, slog.New(slog.DiscardHandler), unsynced)
+		blankAt(t, dir)
+		s, err := Open(t.Context(), dir, slog.New(slog.DiscardHandler))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -113,7 +114,7 @@ func TestQueueProperties(t *testing.T) {
 				if err := s.Close(); err != nil {
 					rt.Fatal(err)
 				}
-				if s, err = openSynced(t.Context(), dir, slog.New(slog.DiscardHandler), unsynced); err != nil {
+				if s, err = Open(t.Context(), dir, slog.New(slog.DiscardHandler)); err != nil {
 					rt.Fatal(err)
 				}
 			},

@@ -26,7 +26,7 @@ func TestMigratingCopiesFirstAndStopsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, DatabaseFile)
-	db, err := sql.Open("sqlite", dsn(path, false, durable))
+	db, err := sql.Open("sqlite", dsn(path, false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestMigratingCopiesFirstAndStopsWhole(t *testing.T) {
 	if i, err := os.Stat(copies[0]); err != nil || i.Mode().Perm() != 0o600 {
 		t.Errorf("the copy: %v, %v", i.Mode(), err)
 	}
-	before, err := sql.Open("sqlite", dsn(copies[0], false, durable))
+	before, err := sql.Open("sqlite", dsn(copies[0], false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestAnEarlierDatabaseGetsRulesAndSessions(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", dsn(filepath.Join(dir, DatabaseFile), false, durable))
+	db, err := sql.Open("sqlite", dsn(filepath.Join(dir, DatabaseFile), false))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestANewerDatabaseIsNotTouched(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			db, err := sql.Open("sqlite", dsn(filepath.Join(from, DatabaseFile), false, durable))
+			db, err := sql.Open("sqlite", dsn(filepath.Join(from, DatabaseFile), false))
 			if err != nil {
 				t.Fatal(err)
 			}

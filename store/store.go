@@ -37,13 +37,12 @@ func (e *LockedError) Error() string { return "another hub is using " + e.Dir }
 
 // Store is the open database. Its methods are safe for concurrent use.
 type Store struct {
-	dir         string
-	synchronous string
-	file        os.FileInfo // the database as it was opened
-	lock        *flock.Flock
-	write       *sql.DB
-	read        *sql.DB
-	log         *slog.Logger
+	dir   string
+	file  os.FileInfo // the database as it was opened
+	lock  *flock.Flock
+	write *sql.DB
+	read  *sql.DB
+	log   *slog.Logger
 
 	jobs    chan *job
 	quit    chan struct{} // closed to end the writer
@@ -71,17 +70,6 @@ type Store struct {
 //
 // Errors: *LockedError; *NewerSchemaError when a later version wrote the database: then nothing was touched.
 func Open(ctx context.Context, dir string, log *slog.Logger) (*Store, error) {
-	return openSynced(ctx, dir, log, durable)
-}
-
-// What SQLite's synchronous can be.
-const (
-	durable  = "FULL" // a commit outlives a loss of power
-	unsynced = "OFF"  // it outlives the process: for tests that kill no more than that
-)
-
-// openSynced is Open with SQLite's synchronous as given.
-func openSynced(ctx context.Context, dir string, log *slog.Logger, synchronous string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
@@ -100,7 +88,7 @@ func openSynced(ctx context.Context, dir string, log *slog.Logger, synchronous s
 		log.Debug("who has the data folder is not written down", "err", err) // some systems forbid it while the file is locked
 	}
 	s := &Store{
-		dir: dir, lock: lock, log: log, synchronous: synchronous,
+		dir: dir, lock: lock, log: log,
 		jobs: make(chan *job, 1024), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := s.open(ctx); err != nil {
@@ -140,14 +128,14 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err := errors.Join(err, f.Chmod(0o600), f.Close()); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	if s.write, err = sql.Open("sqlite", dsn(path, false, s.synchronous)); err != nil {
+	if s.write, err = sql.Open("sqlite", dsn(path, false)); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.write.SetMaxOpenConns(1)
 	if err := migrate(ctx, s.write, path, all, s.log); err != nil {
 		return err
 	}
-	if s.read, err = sql.Open("sqlite", dsn(path, true, s.synchronous)); err != nil {
+	if s.read, err = sql.Open("sqlite", dsn(path, true)); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	readers := max(4, runtime.NumCPU())
@@ -177,9 +165,9 @@ func (s *Store) inPlace() error {
 }
 
 // dsn spells the connection's pragmas out, because they are per connection.
-func dsn(path string, readOnly bool, synchronous string) string {
+func dsn(path string, readOnly bool) string {
 	q := url.Values{}
-	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(" + synchronous + ")", "foreign_keys(1)", "temp_store(MEMORY)"} {
+	for _, p := range []string{"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(1)", "temp_store(MEMORY)"} {
 		q.Add("_pragma", p)
 	}
 	if readOnly {
@@ -271,7 +259,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return fmt.Errorf("backup: %s exists already", path)
 	}
 	// A connection of its own: the readers' may not write, not even elsewhere, and the writer must not wait for it.
-	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, DatabaseFile), false, durable))
+	db, err := sql.Open("sqlite", dsn(filepath.Join(s.dir, DatabaseFile), false))
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
