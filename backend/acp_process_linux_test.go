@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coder/websocket"
 )
 
 // running says whether a process is there and not a zombie.
@@ -138,6 +140,7 @@ func TestACPProcess(t *testing.T) {
 		t.Errorf("the principal collects for a process that does so itself: %s", got)
 	}
 
+	outside := self.dial() // a socket of its token that its process knows nothing of
 	bot.ok("agent.kill", msg{"agentId": id, "reason": "done"})
 	for name, pid := range all { // at once: the answer says so
 		if running(pid) {
@@ -148,6 +151,9 @@ func TestACPProcess(t *testing.T) {
 		t.Errorf("its task: %s", got.Message)
 	}
 	self.call("POST", "/acp", msg{"jsonrpc": "2.0", "id": 1, "method": "heartbeat"}).want(401)
+	if code := outside.closed(); code != websocket.StatusPolicyViolation {
+		t.Errorf("a socket of its token was closed with %d", code)
+	}
 }
 
 // The person may say no, and nothing starts; who asks for a process and goes is not waited for.

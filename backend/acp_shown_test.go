@@ -88,3 +88,30 @@ func TestACPProgressIsNotRoundedUp(t *testing.T) {
 		}
 	}
 }
+
+// What the person is to give back may have lines: they are asked for it in a field of several, and all of it arrives.
+func TestACPFreeAnswersHaveLines(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("bot")
+	const answer = "line one\nline two\n\tline three"
+	for method, params := range map[string]msg{
+		"task.submit":  {"agentId": "human", "prompt": "Write the notes"},
+		"tool.invoke":  {"agentId": "human", "tool": "cat", "input": msg{}},
+		"message.send": {"from": "bot", "to": "human", "type": "query", "payload": msg{"title": "What is in it?"}},
+	} {
+		id := bot.ok(method, params).get("messageId")
+		if got := h.operator().call("GET", "/v1/messages/"+id, nil).want(200).get("request", "schema", "properties", "answer", "format"); got != "multiline" {
+			t.Errorf("%s is answered in a field of the format %q", method, got)
+		}
+		h.operator().answer(id, msg{"resolution": "answered", "value": msg{"answer": answer}}).want(200)
+		eventually(t, "the answer came", func() bool {
+			for _, p := range bot.beat() {
+				if p.get("output") == answer || p.get("payload", "value") == answer {
+					bot.beat(p.ID)
+					return true
+				}
+			}
+			return false
+		})
+	}
+}

@@ -130,9 +130,7 @@ func (f *Fleet) Revoke(ctx context.Context, id string) error {
 		return err
 	}
 	f.mu.Lock()
-	for w := range f.waits[id] {
-		w.end(ErrUnknownToken)
-	}
+	f.endWaits(id)
 	f.mu.Unlock()
 	if f.OnRevoke != nil {
 		f.OnRevoke(id)
@@ -203,7 +201,7 @@ func (f *Fleet) Authenticate(ctx context.Context, token string) (Agent, error) {
 }
 
 // Lend gives a peer a token that is kept in memory alone, for a process that the hub starts and that does not outlive it.
-// The token proves the peer until it is taken back.
+// The token proves the peer until it is taken back; what was begun with it and is held open ends then.
 func (f *Fleet) Lend(id string) (token string, back func()) {
 	token = "dbt_" + inbox.RandomName()
 	key := string(HashToken(token))
@@ -217,6 +215,14 @@ func (f *Fleet) Lend(id string) (token string, back func()) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.lent, key)
+		f.endWaits(id)
+	}
+}
+
+// endWaits ends what an agent has held open; it wants the lock.
+func (f *Fleet) endWaits(id string) {
+	for w := range f.waits[id] {
+		w.end(ErrUnknownToken)
 	}
 }
 

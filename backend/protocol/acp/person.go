@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"deskbell/backend/brief"
@@ -19,8 +20,13 @@ const (
 	maxOptions  = 200
 )
 
-// textAnswer is the form of a free answer: one text.
-const textAnswer = `{"type":"object","properties":{"answer":{"type":"string","title":"Answer"}},"required":["answer"],"additionalProperties":false}`
+// textAnswer is the form of a free answer: one text, of any lines.
+const textAnswer = `{"type":"object","properties":{"answer":{"type":"string","title":"Answer","format":"multiline"}},"required":["answer"],"additionalProperties":false}`
+
+// isFree says whether a form is that of a free answer, also as it was before answers had lines.
+func isFree(schema []byte) bool {
+	return string(schema) == textAnswer || string(schema) == strings.Replace(textAnswer, `,"format":"multiline"`, "", 1)
+}
 
 // form is what the person is asked: how it reads, and what they may answer.
 type form struct {

@@ -29,7 +29,7 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 // value is what the person answered, as the submitter gets it: of a free answer its text. nil: there is none.
 func value(it inbox.Item) []byte {
 	v := []byte(it.Outcome.Value)
-	if r := it.Content.Request; r != nil && string(r.Schema) == textAnswer {
+	if r := it.Content.Request; r != nil && isFree(r.Schema) {
 		if text, ok := wire.Get(v, "answer"); ok {
 			return text
 		}
