@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -57,6 +58,30 @@ func TestACSCardLooksBack(t *testing.T) {
 	h.operator().call("GET", "/api/items/"+id, nil).want(200).into(&page)
 	if !slices.ContainsFunc(page.Call.Steps, func(s struct{ Verdict string }) bool { return s.Verdict == "deny" }) {
 		t.Error("the page is not told which step was denied")
+	}
+	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
+	within(t, answer)
+}
+
+// A step that nobody denied is not told as denied on the next card: it was withdrawn, as everywhere else.
+func TestACSCardSaysWhatWasWithdrawn(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = a.try(ctx, a.signed(a.request("steps/toolCallRequest", bash("ls"))))
+	}()
+	h.cards(1)
+	leave()
+	<-left
+	h.cards(0)
+	answer := a.hold(a.signed(a.request("steps/toolCallRequest", bash("pwd"))))
+	id := h.cards(1)[0]
+	steps := h.item(id).Content.Call.Steps
+	if last := steps[len(steps)-1]; last.Text != "Withdrawn: Bash: ls" {
+		t.Errorf("what its agent left is told as %q", last.Text)
 	}
 	h.operator().answer(id, msg{"resolution": "answered", "value": "deny"}).want(200)
 	within(t, answer)

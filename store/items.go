@@ -25,6 +25,9 @@ const itemColumns = `items.n, items.id, items.rev, items.protocol, items.kind, i
 // briefColumns is the same without what a row of a list does not show: body, context, the original and the reply.
 var briefColumns = strings.NewReplacer("items.bulk", "NULL AS bulk", "items.original", "x'' AS original", "items.response", "NULL AS response").Replace(itemColumns)
 
+// searchColumns have the body and the context besides: they may be why a search finds it.
+var searchColumns = strings.Replace(briefColumns, "NULL AS bulk", "items.bulk", 1)
+
 // scanner is a row of either kind.
 type scanner interface{ Scan(...any) error }
 

@@ -78,7 +78,10 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 	f.Limit = min(f.Limit, 500)
 	args = append(args, f.Limit+1)
 	columns := itemColumns
-	if f.Brief {
+	switch {
+	case f.Brief && f.Query != "":
+		columns = searchColumns
+	case f.Brief:
 		columns = briefColumns
 	}
 	rows, err := s.query(ctx, `SELECT `+columns+`,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"time"
-	"unicode"
 
 	"deskbell/backend/inbox"
 )
@@ -110,7 +109,7 @@ func (s *Store) indexSome(ctx context.Context, batch int) (left bool, err error)
 // ftsQuery turns what a person typed into a query that FTS5 cannot misread: every word quoted, all of them wanted, the
 // last one as a beginning. Empty when there is no word in it.
 func ftsQuery(typed string) string {
-	words := strings.FieldsFunc(typed, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) })
+	words, open := inbox.SearchWords(typed)
 	if len(words) == 0 {
 		return ""
 	}
@@ -118,7 +117,7 @@ func ftsQuery(typed string) string {
 		words[i] = `"` + w + `"`
 	}
 	q := strings.Join(words, " ")
-	if last := []rune(typed); unicode.IsLetter(last[len(last)-1]) || unicode.IsDigit(last[len(last)-1]) {
+	if open {
 		q += "*"
 	}
 	return q

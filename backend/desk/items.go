@@ -9,6 +9,7 @@ import (
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/protocol"
+	"deskbell/backend/render"
 )
 
 // resolutionOf names a verb by the resolution it leads to.
@@ -41,7 +42,11 @@ func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	}
 	rows := make([]row, 0, len(page))
 	for _, it := range page {
-		rows = append(rows, d.row(it.Item, it.Attention))
+		r := d.row(it.Item, it.Attention)
+		if why, ok := it.Found(f.Query); ok {
+			r.Found = &foundView{In: why.In, Before: list(render.Visible(why.Before)), Hit: list(render.Visible(why.Hit)), Behind: list(render.Visible(why.Behind))}
+		}
+		rows = append(rows, r)
 	}
 	out := map[string]any{"rows": rows, "total": total}
 	if next != "" {

@@ -11,6 +11,7 @@ import (
 	"deskbell/backend/delivery"
 	"deskbell/backend/inbox"
 	"deskbell/backend/render"
+	"deskbell/backend/wire"
 )
 
 // The views: what frontend/src/lib/types.ts declares, written here. Text is spans, so that nothing in it is hidden.
@@ -42,9 +43,19 @@ type row struct {
 	Held         bool            `json:"held"`                 // its agent keeps a request open for the answer
 	Ask          string          `json:"ask,omitempty"`        // it asks leave: "call" for one, "start" for a process
 	Verdict      inbox.Verdict   `json:"verdict,omitempty"`    // of a call that was judged
+	Answer       []render.Span   `json:"answer,omitempty"`     // what was chosen or written, where that is one text
+	Found        *foundView      `json:"found,omitempty"`      // why a search finds it, where the title does not say it
 	// To is set on a message between agents.
 	To       []render.Span `json:"to,omitempty"`
 	Progress *progressView `json:"progress,omitempty"`
+}
+
+// foundView is where a search found its words.
+type foundView struct {
+	In     string        `json:"in"` // comment, answer, body, choices, tags
+	Before []render.Span `json:"before"`
+	Hit    []render.Span `json:"hit"`
+	Behind []render.Span `json:"behind"`
 }
 
 // progressView is how far work is, as whoever does it last told.
@@ -219,6 +230,27 @@ func attentionOf(o inbox.Owed, track inbox.TrackState) inbox.OwedState {
 	return o.Standing(track)
 }
 
+// answerOf is what was answered, "" where that is no single text, or none for a list to show.
+func answerOf(it inbox.Item) string {
+	if it.Outcome == nil || it.Content.Sensitive || it.Content.Request == nil {
+		return ""
+	}
+	value, ok := wire.String(it.Outcome.Value)
+	if !ok {
+		return ""
+	}
+	if o, known := it.Content.Request.Option(value); known {
+		return o.Label
+	}
+	if label := confirmLabels[value]; label != "" && it.Content.Request.Mode == inbox.Confirm {
+		return label
+	}
+	return value
+}
+
+// confirmLabels are what the answers of a plain yes or no are called.
+var confirmLabels = map[string]string{"approve": "Approve", "deny": "Deny"}
+
 func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	r := row{
 		ID: it.ID, Rev: it.Rev, Protocol: it.Protocol, Kind: it.Kind, State: it.State, Box: it.Box(),
@@ -248,6 +280,9 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	}
 	if it.Outcome != nil {
 		r.ResolvedAt = ms(it.Outcome.Time())
+	}
+	if answer := answerOf(it); answer != "" && r.Verdict == "" {
+		r.Answer = shortSpans(answer)
 	}
 	if a := it.Content.Action; a != nil && len(a.Checklist) > 0 {
 		list := a.Checklist

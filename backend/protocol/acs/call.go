@@ -207,6 +207,14 @@ func became(earlier guardian.Step) string {
 	case guardian.Unanswered:
 		return "Never answered: "
 	}
+	if len(earlier.Codes) > 0 { // said for nobody, it is no denial of anybody's
+		switch (gate.Judgement{Verdict: earlier.Verdict, Judge: "system:" + earlier.Codes[0]}).Became() {
+		case gate.Withdrawn:
+			return "Withdrawn: "
+		case gate.TimedOut:
+			return "Expired: "
+		}
+	}
 	return "Denied: "
 }
 

@@ -7,6 +7,9 @@ export const isPeer = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !
 /** Whether a message can be brought to it that it did not ask for: ACS has no way. */
 export const takesMessages = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'acs';
 
+/** What its protocol is called. */
+export const protocolNames: Record<string, string> = { ma2h: 'MA2H', acs: 'ACS', map: 'MAP', pi: 'pi’s RPC', acp: 'ACP' };
+
 export const isLive = (s: Session): boolean => s.state === 'active';
 export const liveSessions = (a: FleetAgent): Session[] => a.sessions.filter(isLive);
 export const endedSessions = (a: FleetAgent): Session[] => a.sessions.filter((s) => !isLive(s)).sort((x, y) => (y.closed_at ?? 0) - (x.closed_at ?? 0));

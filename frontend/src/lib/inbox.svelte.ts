@@ -186,7 +186,8 @@ export class Inbox {
     if (at < 0) return;
     if (this.index >= 0) this.lastIndex = this.index;
     const here = this.searching ? this.scope === 'all' || row.box === this.scope : row.box === this.box;
-    const rows = here ? this.rows.with(at, pick(row)) : this.rows.toSpliced(at, 1);
+    const found = this.rows[at]?.found; // only a search says it
+    const rows = here ? this.rows.with(at, { ...pick(row), ...(found && { found }) }) : this.rows.toSpliced(at, 1);
     this.replace(rows, this.total - (here ? 0 : 1), this.cursor);
   }
 
@@ -226,7 +227,7 @@ export class Inbox {
 const members: Record<keyof Row, true> = {
   id: true, rev: true, protocol: true, kind: true, state: true, box: true, agent: true, agent_text: true, project: true, title: true, priority: true, sensitive: true,
   received_at: true, expires_at: true, resolved_at: true, unread: true, starred: true, archived: true, snoozed_until: true, checklist: true, waiting_now: true,
-  attention: true, undo_until: true, held: true, ask: true, verdict: true, to: true, progress: true,
+  attention: true, undo_until: true, held: true, ask: true, verdict: true, to: true, progress: true, answer: true, found: true,
 };
 
 /** Only what a row shows: a Detail would keep whole bodies alive in the list. */

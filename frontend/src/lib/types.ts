@@ -37,7 +37,14 @@ export interface Row {
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
   to?: Text;
   progress?: Progress;
+  /** What was chosen or written, where that is one text. */
+  answer?: Text;
+  /** Why a search found it, where its title does not say so. */
+  found?: Found;
 }
+
+/** Where the words of a search stand, and the text around the first of them. */
+export interface Found { in: 'comment' | 'answer' | 'body' | 'choices' | 'tags'; before: Text; hit: Text; behind: Text }
 
 /** How far work is, as whoever does it last told: 0 to 1, where it was said. */
 export interface Progress { part?: number; note?: Text; at: number }

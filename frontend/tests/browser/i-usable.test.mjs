@@ -1,6 +1,7 @@
 // What a person who is new here ran into: each test is one thing that once could not be seen, reached or told apart.
 import { Guarded } from './acs.mjs';
 import { receiver } from './hub.mjs';
+import { mapAgent } from './map.mjs';
 import { assert, test, until } from './harness.mjs';
 
 const receiverOf = () => receiver(204);
@@ -536,4 +537,100 @@ test('in a low window the entry of the open view is in sight, and a chip in a cu
     const [here, foot] = [document.querySelector('nav [aria-current]'), document.querySelector('nav .foot')].map((el) => el.getBoundingClientRect());
     return here.top >= 0 && here.bottom <= foot.top;
   }));
+});
+
+test('a row of Done says what was answered, always in the same place', { before: async ({ hub, agent }) => {
+  const gone = await receiver(410);
+  await hub.call('PUT', `/v1/agents/${encodeURIComponent(agent.id)}/policy`, { callback_hosts: [gone.host] });
+  const ids = [await agent.ask('Send it?'), await agent.ask('Call back?', { request: { callback: { mode: 'push', url: gone.url } } }), await agent.ask('Sure?', { request: { mode: 'confirm' } })];
+  await hub.call('POST', `/api/items/${ids[0]}/resolve`, { resolution: 'answered', value: 'hold' });
+  await hub.call('POST', `/api/items/${ids[1]}/resolve`, { resolution: 'answered', value: 'ship' });
+  await hub.call('POST', `/api/items/${ids[2]}/resolve`, { resolution: 'declined' });
+  return ids;
+} }, async ({ page, p, given: ids }) => {
+  await page.keys('g', 'd');
+  await page.row(ids[1]).getByText('failed').waitFor();
+  const words = await Promise.all(ids.map((id) => page.row(id).locator('.state').innerText()));
+  assert.deepEqual(words, ['Hold for review', 'Ship to prod now', 'Declined']);
+  const places = await Promise.all(ids.map((id) => page.row(id).locator('.state').evaluate((el) => [Math.round(el.getBoundingClientRect().right), el.getBoundingClientRect().top - el.closest('.row').getBoundingClientRect().top])));
+  assert.ok(places.every((at) => at[1] === places[0][1]), `the words stand at ${places.join(' ')}`);
+  assert.ok(p);
+});
+
+test('a row of a search says why it was found where its title does not', { before: async ({ agent }) => [await agent.ask('Which branch?', { body: 'Cut the **release** from main.' }), await agent.ask('The release?', { body: 'It is the release.' }), await agent.notify('Tagged', { tags: ['release'] })] }, async ({ page, p, given: ids }) => {
+  await page.keys('/');
+  await p.keyboard.type('relea');
+  await page.row(ids[0]).locator('mark').waitFor();
+  assert.equal(await page.row(ids[0]).locator('mark').innerText(), 'release');
+  assert.match(await page.row(ids[0]).locator('.found').innerText(), /Cut the \*\*release\*\* from main/);
+  assert.match(await page.row(ids[2]).locator('.found').innerText(), /tag: release/);
+  assert.equal(await page.row(ids[1]).locator('mark').count(), 0);
+  const [mark, row] = await Promise.all([page.row(ids[0]).locator('mark').boundingBox(), page.row(ids[0]).boundingBox()]);
+  assert.ok(mark.x + mark.width < row.x + row.width - 60, 'what was found is cut off');
+});
+
+test('compact rows say who asks, that an agent waits, and end at one edge', { before: async ({ hub, agent }) => {
+  const ids = [await agent.ask('One?'), await agent.ask('Two?', { expires_at: new Date(Date.now() + 3_000_000).toISOString() })];
+  void fetch(`${hub.url}/v1/messages/${ids[0]}?wait=30`, { headers: { Authorization: `Bearer ${agent.token}` } }).catch(() => undefined);
+  return [...ids, await agent.ask('Three?')];
+} }, async ({ page, p, given: ids }) => {
+  await p.evaluate(() => { document.documentElement.dataset.density = 'compact'; });
+  await page.row(ids[0]).getByText('waiting').waitFor();
+  for (const id of ids) assert.ok(await page.row(id).locator('.from').isVisible(), 'who asks is hidden');
+  assert.ok(await page.row(ids[0]).getByText('waiting').isVisible());
+  const ends = await Promise.all(ids.map((id) => page.row(id).evaluate((el) => Math.round(Math.max(...[...el.querySelectorAll('.tail *, .state *, time')].map((x) => x.getBoundingClientRect().right))))));
+  assert.deepEqual(ends, ends.map(() => ends[0]), 'the rows end at different edges');
+});
+
+test('what scrolls shows with two pixels all around that it has the focus', async ({ agent, page, p }) => {
+  const id = await agent.ask('Read this?', { body: 'A text.' });
+  await page.row(id).waitFor();
+  await page.open(id);
+  for (const scheme of ['light', 'dark']) {
+    await p.emulateMedia({ colorScheme: scheme });
+    await p.keyboard.press('Tab');
+    await p.locator('[data-reading]').focus();
+    await page.settled();
+    const ring = await p.locator('[data-reading]').evaluate((el) => { const s = getComputedStyle(el); return [s.outlineStyle, s.outlineWidth, s.outlineOffset, s.outlineColor === getComputedStyle(document.querySelector('.brand')).color]; });
+    assert.deepEqual(ring, ['solid', '2px', '-2px', true], scheme);
+  }
+});
+
+test('in a wide window a question and a call are read and decided at one width', { viewport: { width: 1920, height: 1080 }, before: async ({ hub, agent }) => {
+  const g = await Guarded.start(hub);
+  const call = await g.call('Bash', { command: 'make' });
+  call.answer.catch(() => {});
+  return { call: call.id, ask: await agent.ask('Ship it?') };
+} }, async ({ page, p, given }) => {
+  const edges = async (id) => {
+    await page.open(id);
+    return p.evaluate(() => ['[data-decision] [data-choice]', '[aria-label="Archive"]'].map((s) => Math.round(document.querySelector(`[data-item-pane] ${s}`)?.getBoundingClientRect().left ?? -1)));
+  };
+  assert.deepEqual(await edges(given.call), await edges(given.ask));
+});
+
+test('a low rail says how many views are below its edge', { viewport: { width: 640, height: 400 } }, async ({ page, p }) => {
+  await page.settled();
+  const more = p.locator('nav .more');
+  assert.match(await more.innerText(), /^[1-9]/);
+  await more.click();
+  await p.evaluate(() => document.querySelector('nav').scrollTo(0, 9999));
+  await page.settled();
+  assert.equal(await more.count(), 0);
+});
+
+test('the page of an agent of pi or MAP leads to what there is of it, and says what proves it', { before: async ({ hub }) => {
+  await mapAgent(hub, 'planner');
+  const { id } = await hub.call('POST', '/api/pi', { folder: hub.data });
+  return { id, pi: await until('the agent', async () => (await hub.call('GET', '/v1/agents')).agents.find((a) => a.protocol === 'pi')?.agent_id) };
+} }, async ({ page, p, given: g }) => {
+  await page.at('#/agents/map%2Fplanner');
+  await page.says('main', /over MAP/);
+  assert.doesNotMatch(await p.locator('main').innerText(), /Guardian/);
+  await page.at(`#/agents/${encodeURIComponent(g.pi)}`);
+  await page.says('main', /over pi’s RPC[^]*started by this hub/);
+  assert.doesNotMatch(await p.locator('main').innerText(), /Guardian|own secret/);
+  await p.locator(`main [data-stop="${g.id}"]`).click();
+  await page.says('main', /End it…/);
+  assert.equal(await p.evaluate(() => location.hash), `#/pi/${encodeURIComponent(g.id)}`);
 });
