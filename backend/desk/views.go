@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -97,12 +96,6 @@ type actionView struct {
 	InstructionsHTML string  `json:"instructions_html"`
 	VerificationHTML string  `json:"verification_html,omitempty"`
 	Checklist        []check `json:"checklist"`
-}
-
-type answerable struct {
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason,omitempty"`
-	Fix    string `json:"fix,omitempty"`
 }
 
 type outcomeView struct {
@@ -412,30 +405,6 @@ func viewOutcome(q *inbox.Request, o *inbox.Outcome) *outcomeView {
 		}
 	}
 	return v
-}
-
-// answerable says whether the operator may decide an item, and in words why not.
-func (d *Desk) answerable(ctx context.Context, it inbox.Item) (answerable, error) {
-	if it.Terminal() {
-		return answerable{Reason: "It has ended."}, nil
-	}
-	a, err := d.Fleet.Store.Agent(ctx, it.Agent)
-	if err != nil {
-		return answerable{}, fmt.Errorf("agent of %s: %w", it.ID, err)
-	}
-	switch c := it.Content; {
-	case it.MayDecide(d.Settings.Get().Operator(), a.Policy.Inbox()):
-		return answerable{OK: true}, nil
-	case c.To != "":
-		return answerable{Reason: "It is addressed to " + c.To + ": only that agent may answer it."}, nil
-	case c.Resolvers == nil:
-		return answerable{Fix: "allow_operator",
-			Reason: "This message does not say who may answer it, so only its sender can."}, nil
-	case len(*c.Resolvers) == 0:
-		return answerable{Reason: "This message says that nobody may answer it."}, nil
-	default:
-		return answerable{Reason: "Only " + strings.Join(*c.Resolvers, ", ") + " may answer it; you are " + d.Settings.Get().Operator().String() + "."}, nil
-	}
 }
 
 // onExpire says what doing nothing leads to, to go on after "If nobody answers by …,"; label is what a default answer is called.

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.mock('../src/lib/desk.svelte', () => ({ desk: { offline: false, noticed: () => {} } }));
 
 import { faults, objections, tagList, wire, type Written } from '../src/lib/compose.svelte';
-import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, trafficWords, waitingFor } from '../src/lib/fleetwords';
+import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
 import { recipients } from '../src/lib/recipients';
 import { defaults, readTemplates, withTemplate } from '../src/lib/templates';
 import type { FleetAgent, Presence, Session } from '../src/lib/types';
@@ -45,12 +45,6 @@ describe('before sending', () => {
     expect(reach(agent('a', { stopped }), null, now)).toMatchObject({ tone: 'stopped', text: expect.stringContaining('13:00') });
     expect(reach(agent('a', { stopped, presence: { state: 'online', last_seen: now } }), null, now).tone).toBe('here');
   });
-});
-
-it('says in one sentence who may decide a message between agents', () => {
-  expect(trafficWords('question', 'queued', 'bot', null)).toBe('Only bot may answer it, and has not collected it yet.');
-  expect(trafficWords('task', 'delivered', 'bot', 'nightly')).toBe('Only the session “nightly” of bot may do it, and has not done it yet.');
-  expect(trafficWords('question', undefined, 'bot', '')).toMatch(/^Only one session of bot may answer it/);
 });
 
 describe('the track of a message', () => {

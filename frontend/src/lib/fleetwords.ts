@@ -1,6 +1,6 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
 import { age, ago, count, left, moment, plain, plural } from './format';
-import type { FleetAgent, Kind, MailboxState, Presence, Session, Text } from './types';
+import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
 /** A peer proves itself in a protocol of its own: this hub gave it no credential, and its policy of posts is not this hub's. */
 export const isPeer = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'ma2h';
@@ -124,14 +124,6 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
       return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
         : 'It reached the agent, which never acknowledged it; the hub has given up. It may have acted on it or not.';
   }
-}
-
-/** Who may decide an open message between agents, and whether it is there yet. `session`: its name, '' where that is not known, null for the agent itself. */
-export function trafficWords(kind: Kind, state: MailboxState | undefined, agent: string, session: string | null): string {
-  const who = session === null ? agent : session === '' ? `one session of ${agent}` : `the session “${session}” of ${agent}`;
-  const does = kind === 'task' ? 'do' : 'answer';
-  if (state === undefined || state === 'queued') return `Only ${who} may ${does} it, and has not collected it yet.`;
-  return `Only ${who} may ${does} it, and has not ${kind === 'task' ? 'done' : 'answered'} it yet.`;
 }
 
 export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; ended: FleetAgent[]; revoked: FleetAgent[] }
