@@ -47,3 +47,10 @@ func whoMay(c inbox.Content, operator inbox.Actor) string {
 	}
 	return "Only " + strings.Join(*c.Resolvers, ", ") + " may answer it; you are " + operator.String() + "."
 }
+
+// waitingNow says whether the agent waits at this moment for what becomes of its item: it holds a request open for the
+// item itself, or one at the mailbox of the session that it asked in, where the answer comes (MA2H §15.4).
+func (d *Desk) waitingNow(it inbox.Item) bool {
+	session := it.Content.Session
+	return d.Inbox.WaitingNow(it.ID) || (session != "" && it.State == inbox.Open && d.Mailbox.WaitingNow(session))
+}

@@ -218,7 +218,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Agent: it.Agent, AgentText: render.Visible(it.Agent), Title: render.Visible(it.Title), Priority: it.Priority.String(),
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
-		WaitingNow: d.Inbox.WaitingNow(it.ID), Held: it.Content.Held,
+		WaitingNow: d.waitingNow(it), Held: it.Content.Held,
 	}
 	if it.Pending != nil {
 		r.UndoUntil = ms(it.Pending.CommitAt)
