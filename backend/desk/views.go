@@ -194,6 +194,7 @@ type mailboxView struct {
 	DeliveredAt    int64              `json:"delivered_at,omitempty"`
 	AcknowledgedAt int64              `json:"acknowledged_at,omitempty"`
 	Prior          inbox.MailboxState `json:"prior,omitempty"`
+	Shown          bool               `json:"shown,omitempty"` // it was sent to the agent, whether or not that proved that it arrived
 	Note           []render.Span      `json:"note,omitempty"`
 }
 
@@ -322,6 +323,10 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		v.Mailbox = &mailboxView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt), Prior: t.Prior}
 		if t.Note != "" {
 			v.Mailbox.Note = render.Visible(t.Note)
+		}
+		var err error
+		if v.Mailbox.Shown, err = d.Mailbox.Store.Presented(ctx, it.ID); err != nil {
+			return nil, err
 		}
 	}
 	if p := it.Pending; p != nil {
