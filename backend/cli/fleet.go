@@ -28,6 +28,7 @@ type fleetAgent struct {
 	Waiting  int   `json:"entries_waiting"`
 	Sessions []struct {
 		ID       string   `json:"id"`
+		State    string   `json:"state"`
 		Presence presence `json:"presence"`
 		Waiting  int      `json:"entries_waiting"`
 	} `json:"sessions"`
