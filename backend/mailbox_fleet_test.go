@@ -2,10 +2,12 @@ package backend
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/protocol"
 )
 
@@ -141,6 +143,34 @@ func TestMarkerRidesTheFirstEnd(t *testing.T) {
 		if r.status != http.StatusOK || string(r.body) != string(before.body) {
 			t.Errorf("%s became %s", before.body, r.body)
 		}
+	}
+}
+
+// The operator's close of a session that had ended before marks nothing, and stops its agent all the same: on record, and
+// until a person lifts it (MA2H §16.4.1).
+func TestKillOfAnEndedSessionStopsToo(t *testing.T) {
+	h, c := openBox(t)
+	for _, end := range []string{"closed", "expired"} {
+		bot := h.peer("bot-" + end)
+		s := bot.register(msg{"ttl_seconds": 120})
+		if end == "closed" {
+			bot.call("DELETE", "/v1/sessions/"+s, nil).want(http.StatusOK)
+		}
+		c.move(121 * time.Second)
+		if r := h.kill(s).want(http.StatusOK); r.get("session", "state") != end {
+			t.Errorf("%s", r.body)
+		}
+		if r := bot.call("POST", "/v1/sessions", nil).want(http.StatusForbidden); r.code() != "session_closed_by_operator" {
+			t.Errorf("%s: %s", end, r.body)
+		}
+		lines, err := h.hub.store.AuditLines(t.Context(), 10)
+		if err != nil || !slices.ContainsFunc(lines, func(a fleet.Audit) bool {
+			return a.Target == bot.AgentID && a.Action == "session closed by the operator: "+s
+		}) {
+			t.Errorf("%s: not on record: %+v %v", end, lines, err)
+		}
+		h.operator().call("POST", "/v1/agents/"+bot.AgentID+"/resume", nil).want(http.StatusOK)
+		bot.register()
 	}
 }
 
@@ -319,6 +349,41 @@ func TestPresenceAndReachability(t *testing.T) {
 	h.tell("agent:team/bot").want(http.StatusCreated)
 	if p := presence(); !strings.HasPrefix(p, "offline") {
 		t.Errorf("%s", p)
+	}
+}
+
+// Each way of presenting a session makes its agent reachable, and that it was there is remembered when the session is long
+// forgotten (MA2H §15.1, §16.2).
+func TestEachWayOfPresentingASessionIsRemembered(t *testing.T) {
+	h, c := openBox(t)
+	h.set("sessions.agent_list_visibility", true)
+	bot, other := h.peer("bot"), h.peer("other")
+	reach := func() string {
+		r := other.call("POST", "/v1/messages", other.to("notify", "agent:bot", "")).want(http.StatusAccepted)
+		return r.get("destination", "state") + " " + r.get("destination", "last_seen")
+	}
+	for what, present := range map[string]func(session string){
+		"drains":          func(s string) { bot.drain(s) },
+		"acknowledges":    func(s string) { bot.consume(s, "dir_none") },
+		"names it":        func(s string) { bot.send(bot.to("notify", "agent:other", s)) },
+		"opens a stream":  func(s string) { bot.stream(s).close() },
+		"resolves, fails": func(s string) { bot.call("POST", "/v1/messages/msg_none/resolve"+q(s), msg{"resolution": "declined"}) },
+	} {
+		s := bot.register(msg{"ttl_seconds": 600})
+		c.move(91 * time.Second)
+		present(s)
+		seen := stamp(c.now())
+		if got := reach(); got != "online "+seen {
+			t.Errorf("%s in its session: %q, want online %s", what, got, seen)
+		}
+		bot.call("DELETE", "/v1/sessions/"+s, nil).want(http.StatusOK)
+		c.move(86_400*time.Second + time.Hour)
+		if err := h.hub.mailbox.Purge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := reach(); got != "offline "+seen {
+			t.Errorf("%s in its session, which is forgotten: %q, want offline %s", what, got, seen)
+		}
 	}
 }
 

@@ -252,6 +252,16 @@ func (s *Store) OpenBySession(ctx context.Context) (map[string]int, error) {
 	return s.tally(ctx, `SELECT `+session+`, count(*) FROM items WHERE state = 'open' AND `+session+` IS NOT NULL GROUP BY 1`)
 }
 
+// OpenOf implements mailbox.Store.
+func (s *Store) OpenOf(ctx context.Context, session string, limit int) ([]string, error) {
+	const of = `json_extract(content, '$.session')`
+	rows, err := s.query(ctx, `SELECT id FROM items WHERE state = 'open' AND `+of+` IS NOT NULL AND `+of+` = ? LIMIT ?`, session, limit)
+	return all(rows, err, func(row scanner) (id string, err error) {
+		err = row.Scan(&id)
+		return id, err
+	})
+}
+
 // tally reads counts by a name.
 func (s *Store) tally(ctx context.Context, query string) (map[string]int, error) {
 	rows, err := s.query(ctx, query)

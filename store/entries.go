@@ -217,6 +217,16 @@ func (s *Store) DirectiveByKey(ctx context.Context, key string) (mailbox.Entry, 
 	return scanEntry(st.QueryRowContext(ctx, key))
 }
 
+// Presented implements mailbox.Store.
+func (s *Store) Presented(ctx context.Context, key string) (presented bool, err error) {
+	st, err := s.stmt(ctx, `SELECT coalesce(max(presented), 0) FROM entries WHERE key = ?`)
+	if err != nil {
+		return false, err
+	}
+	err = st.QueryRowContext(ctx, key).Scan(&presented)
+	return presented, err
+}
+
 // Directives implements mailbox.Store.
 func (s *Store) Directives(ctx context.Context, agent string, limit int) ([]mailbox.Entry, error) {
 	return scanEntries(s.query(ctx, `SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.kind = 'directive' AND (?1 = '' OR entries.agent = ?1) ORDER BY entries.n DESC LIMIT ?2`, agent, limit))

@@ -337,7 +337,7 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 			return it, err
 		}
 	}
-	if before.Outcome == nil && it.Outcome != nil {
+	if it.MoreToSearch(before) {
 		if err := t.exec(`INSERT INTO reindex (n) VALUES (?) ON CONFLICT DO NOTHING`, n); err != nil {
 			return it, err
 		}

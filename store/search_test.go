@@ -45,3 +45,36 @@ func TestTheIndexCatchesUpInFewCommits(t *testing.T) {
 		t.Errorf("%d items in one commit beside others, not %d", n, indexBatch)
 	}
 }
+
+// A database from before messages were found by whom they are for has them indexed anew, and nothing else.
+func TestAnEarlierIndexTakesUpTheRecipients(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, dir)
+	addressed := newItem(1)
+	addressed.Item.Content.To, addressed.Item.Content.ToAgent = "agent:reviewer", "reviewer"
+	mine := newItem(2)
+	insert(t, s, addressed)
+	insert(t, s, mine)
+	if err := s.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := s.do(t.Context(), func(t *tx) error {
+		if err := t.exec(`DELETE FROM items_fts`); err != nil {
+			return err
+		}
+		return t.exec(`PRAGMA user_version = 6`)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openAt(t, dir)
+	for query, want := range map[string]int{"reviewer": 1, "Question": 1} {
+		page, _, err := s.List(t.Context(), inbox.Filter{Query: query})
+		if err != nil || len(page) != want {
+			t.Errorf("%s: %d found, %v", query, len(page), err)
+		}
+	}
+}

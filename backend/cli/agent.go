@@ -79,9 +79,10 @@ func (a *app) agentCommand() *cobra.Command {
 		},
 	}
 	revoke := &cobra.Command{
-		Use:               "revoke ID",
-		Short:             "End an agent's credentials at once",
-		Long:              "Ends all of an agent's credentials at once. What it asked stays where it is; it can be enrolled again.",
+		Use:   "revoke ID",
+		Short: "End an agent's credentials at once",
+		Long: "Ends all of an agent's credentials at once, and its sessions, with what waits for them as `deskbell agent stop` does.\n" +
+			"What it asked stays where it is; it can be enrolled again.",
 		Example:           "  deskbell agent revoke deploybot",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,

@@ -28,6 +28,7 @@ type fleetAgent struct {
 	Waiting  int   `json:"entries_waiting"`
 	Sessions []struct {
 		ID       string   `json:"id"`
+		State    string   `json:"state"`
 		Presence presence `json:"presence"`
 		Waiting  int      `json:"entries_waiting"`
 	} `json:"sessions"`
@@ -45,7 +46,9 @@ func (a *app) stopCommand() *cobra.Command {
 		Use:   "stop ID",
 		Short: "Stop an agent: close its sessions and let it open no other",
 		Long: "Closes all sessions of an agent as the operator and keeps it from opening others until `deskbell agent resume`. What\n" +
-			"was addressed to its sessions bounces. Its credentials still work otherwise (`deskbell agent revoke` ends them).\n\n" +
+			"was sent to one of its sessions alone and is not acknowledged bounces, even if it was collected: open tasks among\n" +
+			"it end dismissed, open asks cancelled. Asks and tasks that were acknowledged stay open, and whoever sent them waits on.\n" +
+			"Its credentials still work otherwise (`deskbell agent revoke` ends them).\n\n" +
 			"An agent of ACP (acp/…) ends with all agents below it, and those that were spawned for good: what waits for them bounces.\n" +
 			"A session of pi (pi/…) stops what it is doing now; its process goes on, and does what it is sent next.",
 		Example:           "  deskbell agent stop deploybot",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ func (a *app) tellCommand() *cobra.Command {
 		Use:   "tell AGENT TITLE",
 		Short: "Send an agent a directive",
 		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand when the
-agent last listened: it gets it when it next looks. With --session only that session of the agent gets it.
+agent last listened: it gets it when it next looks. With --session, or as AGENT#SESSION, only that session gets it.
 
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).
@@ -66,10 +67,13 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	if err != nil {
 		return err
 	}
-	id = strings.TrimPrefix(id, "agent:")
+	id, session, err := f.addressee(id)
+	if err != nil {
+		return err
+	}
 	d := directive{To: "agent:" + id, Title: title, Priority: f.priority, Tags: f.tags, Sensitive: f.sensitive}
-	if f.session != "" {
-		d.To += "#" + f.session
+	if session != "" {
+		d.To += "#" + session
 	}
 	if d.Body, err = a.textOf("--body", f.body); err != nil {
 		return err
@@ -79,13 +83,15 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	}
 	var sent client.Directive
 	err = a.asOperator(ctx, func(h *hub) error {
-		a.sayPresence(ctx, h, id, f.session)
+		a.sayPresence(ctx, h, id, session)
 		sent, err = h.Tell(ctx, d)
 		if _, ok := client.Refused(err, "unknown_destination"); ok {
 			return fmt.Errorf("there is no %s: `deskbell agent list` and `deskbell agent sessions` show who there is", d.To)
 		}
-		if _, ok := client.Refused(err, "destination_gone"); ok && f.session == "" {
+		if _, ok := client.Refused(err, "destination_gone"); ok && session == "" {
 			return fmt.Errorf("%s has ended: nothing reaches it any more, and nothing was sent", id)
+		} else if ok {
+			return fmt.Errorf("session %s of %s has ended: nothing reaches it any more, and nothing was sent", session, id)
 		}
 		return err
 	})
@@ -101,7 +107,19 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	return nil
 }
 
-// sayPresence says whether somebody is there to read what is about to be sent.
+// addressee is who is meant: an agent, or with --session or as AGENT#SESSION one session of it.
+func (f *tellFlags) addressee(to string) (id, session string, err error) {
+	id, session = strings.TrimPrefix(to, "agent:"), f.session
+	if name, named, ok := strings.Cut(id, "#sess_"); ok {
+		if session != "" {
+			return "", "", usagef("%s names a session already: leave --session out", to)
+		}
+		id, session = name, "sess_"+named
+	}
+	return id, session, nil
+}
+
+// sayPresence says whether somebody is there to read what is about to be sent. Of what the hub refuses it says nothing.
 func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
 	if h.offline {
 		a.say("No hub is running: %s can get it when one does.", id)
@@ -112,28 +130,44 @@ func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
 		a.say("Whether %s is listening cannot be told: %s", id, err)
 		return
 	}
-	for _, ag := range agents {
-		if ag.AgentID != id || ag.EndedAt != 0 { // the hub refuses what is for one that has ended
-			continue
-		}
-		who, p := id, ag.Presence
-		for _, s := range ag.Sessions {
-			if s.ID == session {
-				who, p = "session "+session+" of "+id, s.Presence
-			}
-		}
-		switch p.State {
-		case "online":
-			a.say("%s listened %s.", who, ago(p.LastSeen.time(), time.Now()))
-		case "offline":
-			a.say("%s last listened %s. It gets this when it next looks.", who, ago(p.LastSeen.time(), time.Now()))
-		default:
-			a.say("%s has never listened. It gets this if it ever looks.", who)
-		}
-		if ag.Stopped != nil {
-			a.say("%s is stopped: `deskbell agent resume %s` lets it work again.", id, id)
+	i := slices.IndexFunc(agents, func(ag fleetAgent) bool { return ag.AgentID == id })
+	if i < 0 || agents[i].EndedAt != 0 || agents[i].RevokedAt != 0 {
+		return
+	}
+	ag := agents[i]
+	says := presenceWords(id, ag.Presence, "It gets this when it next looks.", "It gets this if it ever looks.")
+	if session != "" {
+		says = ag.sessionWords(session)
+	}
+	if says == "" {
+		return
+	}
+	a.say("%s", says)
+	if ag.Stopped != nil {
+		a.say("%s is stopped: `deskbell agent resume %s` lets it work again.", id, id)
+	}
+}
+
+// sessionWords say whether one session listens, "" of one that is not there or has ended: nothing reaches that.
+func (ag fleetAgent) sessionWords(session string) string {
+	for _, s := range ag.Sessions {
+		if s.ID == session && s.State == "active" {
+			const ends = "It gets this if it looks before its lease ends; otherwise this bounces."
+			return presenceWords("session "+session+" of "+ag.AgentID, s.Presence, ends, ends)
 		}
 	}
+	return ""
+}
+
+// presenceWords say when somebody last listened, and what follows where that is long ago, or never was.
+func presenceWords(who string, p presence, away, never string) string {
+	switch p.State {
+	case "online":
+		return fmt.Sprintf("%s listened %s.", who, ago(p.LastSeen.time(), time.Now()))
+	case "offline":
+		return fmt.Sprintf("%s last listened %s. %s", who, ago(p.LastSeen.time(), time.Now()), away)
+	}
+	return fmt.Sprintf("%s has never listened. %s", who, never)
 }
 
 // awaitWord waits for what the agent says, and reports it.
@@ -189,7 +223,7 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		a.say("%s: it was collected, and its time ended without a word", id)
 		return &exit{code: exitExpired}
 	case state == "bounced":
-		collected := "it was never delivered"
+		collected := "it was not acknowledged, and whether it was read is not known"
 		if d.Delivery.Prior == "delivered" {
 			collected = "it was collected, and nobody said a word"
 		}

@@ -69,8 +69,10 @@ type directiveView struct {
 	Written   writtenView   `json:"written"`
 	CreatedAt int64         `json:"created_at"`
 	ExpiresAt int64         `json:"expires_at,omitempty"`
+	DueAt     int64         `json:"due_at"` // when the hub gives it up, its own deadline or the retention's
 	State     mailbox.State `json:"state"`
 	Prior     mailbox.State `json:"prior,omitempty"`
+	Shown     bool          `json:"shown,omitempty"` // it was sent to the agent, whether or not that proved that it arrived
 	Delivered int64         `json:"delivered_at,omitempty"`
 	EndedAt   int64         `json:"ended_at,omitempty"`
 	Note      []render.Span `json:"note,omitempty"`
@@ -200,7 +202,7 @@ func (d *Desk) directiveView(r *http.Request, e mailbox.Entry) (directiveView, e
 		return directiveView{}, err
 	}
 	v := directiveView{ID: e.Key, To: e.To, Title: render.Visible(body.Title), Written: body, CreatedAt: ms(e.EnqueuedAt), ExpiresAt: ms(e.ExpiresAt),
-		State: e.State, Prior: e.Prior, Delivered: ms(e.DeliveredAt), EndedAt: ms(e.EndedAt)}
+		DueAt: ms(e.DueAt), State: e.State, Prior: e.Prior, Shown: e.Presented, Delivered: ms(e.DeliveredAt), EndedAt: ms(e.EndedAt)}
 	if body.Body != "" {
 		v.BodyHTML = render.HTML(body.Body)
 	}

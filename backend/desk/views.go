@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -110,12 +109,6 @@ type actionView struct {
 	Checklist        []check `json:"checklist"`
 }
 
-type answerable struct {
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason,omitempty"`
-	Fix    string `json:"fix,omitempty"`
-}
-
 type outcomeView struct {
 	Resolution inbox.State     `json:"resolution"`
 	Value      json.RawMessage `json:"value,omitempty"`
@@ -212,6 +205,7 @@ type mailboxView struct {
 	DeliveredAt    int64              `json:"delivered_at,omitempty"`
 	AcknowledgedAt int64              `json:"acknowledged_at,omitempty"`
 	Prior          inbox.MailboxState `json:"prior,omitempty"`
+	Shown          bool               `json:"shown,omitempty"` // it was sent to the agent, whether or not that proved that it arrived
 	Note           []render.Span      `json:"note,omitempty"`
 }
 
@@ -257,7 +251,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Agent: it.Agent, AgentText: render.Visible(it.Agent), Title: render.Visible(it.Title), Priority: it.Priority.String(),
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
-		WaitingNow: d.Inbox.WaitingNow(it.ID), Held: it.Content.Held,
+		WaitingNow: d.waitingNow(it), Held: it.Content.Held,
 	}
 	if it.Pending != nil {
 		r.UndoUntil = ms(it.Pending.CommitAt)
@@ -365,6 +359,10 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		if t.Note != "" {
 			v.Mailbox.Note = render.Visible(t.Note)
 		}
+		var err error
+		if v.Mailbox.Shown, err = d.Mailbox.Store.Presented(ctx, it.ID); err != nil {
+			return nil, err
+		}
 	}
 	if p := it.Pending; p != nil {
 		v.HeldDecision = &heldView{CommitAt: ms(p.CommitAt), Resolution: resolutionOf[p.Decision.Verb]}
@@ -447,30 +445,6 @@ func viewOutcome(q *inbox.Request, o *inbox.Outcome) *outcomeView {
 		}
 	}
 	return v
-}
-
-// answerable says whether the operator may decide an item, and in words why not.
-func (d *Desk) answerable(ctx context.Context, it inbox.Item) (answerable, error) {
-	if it.Terminal() {
-		return answerable{Reason: "It has ended."}, nil
-	}
-	a, err := d.Fleet.Store.Agent(ctx, it.Agent)
-	if err != nil {
-		return answerable{}, fmt.Errorf("agent of %s: %w", it.ID, err)
-	}
-	switch c := it.Content; {
-	case it.MayDecide(d.Settings.Get().Operator(), a.Policy.Inbox()):
-		return answerable{OK: true}, nil
-	case c.To != "":
-		return answerable{Reason: "It is addressed to " + c.To + ": only that agent may answer it."}, nil
-	case c.Resolvers == nil:
-		return answerable{Fix: "allow_operator",
-			Reason: "This message does not say who may answer it, so only its sender can."}, nil
-	case len(*c.Resolvers) == 0:
-		return answerable{Reason: "This message says that nobody may answer it."}, nil
-	default:
-		return answerable{Reason: "Only " + strings.Join(*c.Resolvers, ", ") + " may answer it; you are " + d.Settings.Get().Operator().String() + "."}, nil
-	}
 }
 
 // onExpire says what doing nothing leads to, to go on after "If nobody answers by …,"; label is what a default answer is called.

@@ -11,11 +11,11 @@ type SearchText struct {
 	Title, Body, Agent, Tags, Options, Answers, Comments string
 }
 
-// SearchText returns the item's searchable text. Of a sensitive item only the title, agent and tags; of any answer
-// only what its schema does not call sensitive (MA2H §9.6).
+// SearchText returns the item's searchable text. Of a sensitive item only the title, who wrote it to whom, and tags; of
+// any answer only what its schema does not call sensitive (MA2H §9.6).
 func (it Item) SearchText() SearchText {
 	c := it.Content
-	t := SearchText{Title: it.Title, Agent: it.Agent + " " + c.Project, Tags: strings.Join(c.Tags, " ")}
+	t := SearchText{Title: it.Title, Agent: strings.Join([]string{it.Agent, strings.TrimPrefix(c.To, "agent:"), c.Project}, " "), Tags: strings.Join(c.Tags, " ")}
 	if c.Sensitive {
 		return t
 	}
@@ -41,12 +41,29 @@ func (it Item) SearchText() SearchText {
 			options = append(options, o.Value, o.Label, o.Description)
 		}
 	}
+	comments := it.notes()
 	if o := it.Outcome; o != nil {
-		t.Comments = o.Comment
+		comments = append(comments, o.Comment)
 		answers = append(answers, searchValues(c.Request, o.Value)...)
 	}
-	t.Body, t.Options, t.Answers = strings.Join(body, "\n"), strings.Join(options, "\n"), strings.Join(answers, "\n")
+	t.Body, t.Options, t.Answers, t.Comments = lines(body), lines(options), lines(answers), lines(comments)
 	return t
+}
+
+func lines(texts []string) string { return strings.Join(texts, "\n") }
+
+// notes are the words of acknowledgments: of an addressed item by its addressee, of the answer by the submitter.
+func (it Item) notes() []string {
+	notes := []string{it.Track.Note}
+	if it.Mailbox != nil {
+		notes = append(notes, it.Mailbox.Note)
+	}
+	return slices.DeleteFunc(notes, func(n string) bool { return n == "" })
+}
+
+// MoreToSearch says whether an item that became out of before has words that are not in the index yet.
+func (it Item) MoreToSearch(before Item) bool {
+	return (before.Outcome == nil && it.Outcome != nil) || lines(it.notes()) != lines(before.notes())
 }
 
 // searchValues are the strings of an answer that may be searched.

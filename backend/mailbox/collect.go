@@ -67,6 +67,9 @@ func (m *Mailbox) Drain(ctx context.Context, agent, session string, limit int, w
 		if err != nil || len(out) > 0 || wait <= 0 {
 			return out, err
 		}
+		if renew {
+			defer m.attend(session)() // it is the caller's own and live, and from here on it is waited
+		}
 		renew = false // the wait itself renews nothing
 		visible, err := m.Store.NextVisible(ctx, agent, session)
 		if err != nil {

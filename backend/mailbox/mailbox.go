@@ -61,8 +61,9 @@ type ReceiptFacts struct {
 // Mailbox is the use cases about what agents collect and the sessions they do it in.
 type Mailbox struct {
 	Config
-	bells bells
-	due   chan struct{}
+	bells   bells
+	waiters waiters
+	due     chan struct{}
 
 	mu    sync.Mutex
 	stuck map[string]time.Time // what fell due and could not be applied, and until when it is left alone

@@ -250,6 +250,16 @@ func (m *Mailbox) Present(ctx context.Context, agent, session string) error {
 	})
 }
 
+// Owns says whether agent may present a session, and presents nothing: it renews nothing and nobody was there.
+//
+// Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped.
+func (m *Mailbox) Owns(ctx context.Context, agent, session string) error {
+	return m.do(ctx, func(tx Tx, _ *effects, now time.Time) error {
+		_, err := m.live(tx, agent, session, now)
+		return err
+	})
+}
+
 // Destination is what a sender may know of where its message goes: nothing, unless the operator lets agents see each
 // other or the destination is the sender's own (MA2H §8.1, §16.4). Only activity in sessions counts.
 func (m *Mailbox) Destination(ctx context.Context, sender, to string) (fleet.Presence, error) {

@@ -74,10 +74,14 @@ type Store interface {
 	Sessions(ctx context.Context, agent string) ([]fleet.Session, error)
 	Stops(ctx context.Context) ([]fleet.Stop, error)
 	DirectiveByKey(ctx context.Context, key string) (Entry, error)
+	// Presented says whether the entry of a message was ever handed out, however; false also where there is none.
+	Presented(ctx context.Context, key string) (bool, error)
 	// Directives returns the newest directives; agent "" is everyone's.
 	Directives(ctx context.Context, agent string, limit int) ([]Entry, error)
 	// NextVisible is when the next live entry that this drain may get becomes visible again; zero: none will.
 	NextVisible(ctx context.Context, agent, session string) (time.Time, error)
+	// OpenOf returns the ids of some open items that were asked in a session.
+	OpenOf(ctx context.Context, session string, limit int) ([]string, error)
 	// PurgeMail forgets directives, receipts and notices between agents that ended before the given time, some at once,
 	// and returns the notices.
 	PurgeMail(ctx context.Context, before time.Time, limit int) (items []string, more bool, err error)

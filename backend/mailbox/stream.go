@@ -34,6 +34,7 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 	if err != nil {
 		return err
 	}
+	defer m.attend(session)()
 	ready(hold)
 	over, end := context.WithTimeout(ctx, hold)
 	defer end()

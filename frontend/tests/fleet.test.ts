@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.mock('../src/lib/desk.svelte', () => ({ desk: { offline: false, noticed: () => {} } }));
 
 import { faults, objections, tagList, wire, type Written } from '../src/lib/compose.svelte';
-import { arranged, endedSessions, endWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, trafficWords, waitingFor } from '../src/lib/fleetwords';
+import { arranged, endedSessions, endWords, keptWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
 import { recipients } from '../src/lib/recipients';
 import { defaults, readTemplates, withTemplate } from '../src/lib/templates';
 import type { FleetAgent, Presence, Session } from '../src/lib/types';
@@ -47,12 +47,6 @@ describe('before sending', () => {
   });
 });
 
-it('says in one sentence who may decide a message between agents', () => {
-  expect(trafficWords('question', 'queued', 'bot', null)).toBe('Only bot may answer it, and has not collected it yet.');
-  expect(trafficWords('task', 'delivered', 'bot', 'nightly')).toBe('Only the session “nightly” of bot may do it, and has not done it yet.');
-  expect(trafficWords('question', undefined, 'bot', '')).toMatch(/^Only one session of bot may answer it/);
-});
-
 describe('the track of a message', () => {
   it('has a word of its own for each end', () => {
     const ends = [
@@ -70,6 +64,23 @@ describe('the track of a message', () => {
   });
   it('says who ended before it was collected', () => {
     expect([true, false].map((one) => mailSentence({ state: 'bounced', prior: 'queued' }, one, now))).toEqual(['The session ended before it collected this. Nobody has seen it.', 'The agent ended before it collected this. Nobody has seen it.']);
+  });
+  it('claims of what was sent to the agent neither that it was read nor that it was not', () => {
+    for (const m of [{ state: 'bounced', prior: 'queued' }, { state: 'expired' }] as const) {
+      for (const one of [true, false]) {
+        const sent = { ...m, shown: true };
+        expect(mailSentence(sent, one, now)).toMatch(/^It was sent to the (session|agent), which .* It may have been read/);
+        expect(`${mailSentence(sent, one, now)} ${mailWord(sent, one)}`).not.toMatch(/nobody|never see|never delivered/i);
+      }
+    }
+    expect(mailWord({ state: 'bounced', prior: 'queued', shown: true }, true)).toBe('Bounced, delivery never confirmed');
+    expect(mailWord({ state: 'bounced', prior: 'delivered', shown: true }, true)).toBe('Bounced: delivered, then its session ended');
+  });
+  it('says when what has no deadline ends', () => {
+    const due_at = new Date(2026, 11, 29, 14, 0).getTime();
+    expect(keptWords({ state: 'queued', due_at }, false, now)).toBe('without a deadline: given up 29 Dec 14:00 if it is not acknowledged');
+    expect(keptWords({ state: 'delivered', due_at }, true, now)).toMatch(/given up when the session ends, at the latest 29 Dec/);
+    expect(keptWords({ state: 'bounced', due_at }, true, now)).toBe('');
   });
   it('is green only when it is acknowledged', () => {
     expect((['queued', 'delivered', 'acknowledged', 'bounced', 'expired'] as const).map((state) => mailTone({ state }))).toEqual(['quiet', 'info', 'done', 'bad', 'bad']);

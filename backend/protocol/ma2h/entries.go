@@ -37,8 +37,13 @@ func (b *Binding) drain(w http.ResponseWriter, r *http.Request, c protocol.Calle
 	if err != nil {
 		return err
 	}
-	if r.Method == http.MethodHead {
-		return protocol.WriteRaw(w, http.StatusOK, nil) // a HEAD claims nothing: what does not travel is not delivered
+	if r.Method == http.MethodHead { // it claims and renews nothing: what does not travel is not delivered
+		if session != "" {
+			if err := b.Mailbox.Owns(ctx, c.Agent.ID, session); err != nil {
+				return err
+			}
+		}
+		return protocol.WriteRaw(w, http.StatusOK, nil)
 	}
 	b.Fleet.Seen(c.Agent.ID)
 	ctx, stop, err := b.Fleet.WhileEnrolled(ctx, c.Agent.ID)
@@ -148,6 +153,9 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		return invalidShape("/session", "a stream needs ?session=")
 	}
 	if r.Method == http.MethodHead { // it claims nothing, as above
+		if err := b.Mailbox.Owns(ctx, c.Agent.ID, session); err != nil {
+			return err
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		return nil
 	}

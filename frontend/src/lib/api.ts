@@ -5,7 +5,7 @@ import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepVi
 import type { PiAnswer, PiAsk, PiFile, PiFork, PiInfo, PiModel, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
 import type { Conversation, Grant, Network } from './talktypes';
 import type {
-  AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row,
+  AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row, Session,
 } from './types';
 
 export interface Changed { rev: number; items?: string[]; topics?: string[] }
@@ -181,7 +181,7 @@ export const api = {
   crew: (id: string) => call<CrewView>('GET', `/api/crew/${agent(id)}`),
   directives: (q: { agent?: string; limit?: number }) => call<{ directives: Directive[] }>('GET', `/api/directives${query(q)}`),
   direct: (body: DirectiveBody) => call<{ id: string }>('POST', '/v1/directives', body),
-  closeSession: (id: string) => call<void>('DELETE', `/v1/sessions/${encodeURIComponent(id)}`),
+  closeSession: (id: string) => call<{ session: Pick<Session, 'state' | 'closed_by_operator'> }>('DELETE', `/v1/sessions/${encodeURIComponent(id)}`),
   stopAgent: (id: string) => call<{ sessions_closed: number }>('POST', `/v1/agents/${agent(id)}/stop`),
   resumeAgent: (id: string) => call<void>('POST', `/v1/agents/${agent(id)}/resume`),
   rules: () => call<{ rules: RuleView[]; revoked: RuleView[] }>('GET', '/api/rules'),

@@ -1,6 +1,6 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
 import { age, ago, count, left, moment, plain, plural } from './format';
-import type { FleetAgent, Kind, MailboxState, Presence, Session, Text } from './types';
+import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
 /** A peer proves itself in a protocol of its own: this hub gave it no credential, and its policy of posts is not this hub's. */
 export const isPeer = (a: Pick<FleetAgent, 'protocol'>): boolean => a.protocol !== 'ma2h';
@@ -95,7 +95,8 @@ function silent(p: Presence, now: number): string {
   return `Has not listened ${/\d (m|h|d)$/.test(a) ? 'for' : 'since'} ${a}`;
 }
 
-export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; expires_at?: number }
+/** `shown`: it was sent to the agent, by a stream or a webhook, which proves nothing either way. */
+export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; shown?: boolean; expires_at?: number }
 export type MailTone = 'quiet' | 'info' | 'done' | 'bad';
 
 export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'quiet');
@@ -106,9 +107,9 @@ export function mailWord(m: Mail, session: boolean): string {
     case 'queued': return 'Queued, not delivered yet';
     case 'delivered': return 'Delivered, not acknowledged';
     case 'acknowledged': return 'Acknowledged';
-    case 'expired': return 'Expired, never delivered';
+    case 'expired': return m.shown ? 'Expired, delivery never confirmed' : 'Expired, never delivered';
     case 'bounced':
-      if (m.prior !== 'delivered') return 'Bounced, never delivered';
+      if (m.prior !== 'delivered') return m.shown ? 'Bounced, delivery never confirmed' : 'Bounced, never delivered';
       return session ? 'Bounced: delivered, then its session ended' : 'Bounced: delivered, never acknowledged';
   }
 }
@@ -121,20 +122,21 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
       if (m.expires_at && m.expires_at <= now) return 'It reached the agent, which never acknowledged it. It has expired and is not shown to the agent again.';
       return 'It reached the agent, which has not said that it took it in.';
     case 'acknowledged': return 'The agent has confirmed that it took it in.';
-    case 'expired': return 'The agent did not collect it in time, and will never see it.';
+    case 'expired':
+      if (m.shown) return 'It was sent to the agent, which did not confirm it in time. It may have been read; it is not sent again.';
+      return 'The agent did not collect it in time, and will never see it.';
     case 'bounced':
+      if (m.prior !== 'delivered' && m.shown) return `It was sent to the ${session ? 'session' : 'agent'}, which ended without confirming it. It may have been read.`;
       if (m.prior !== 'delivered') return `The ${session ? 'session' : 'agent'} ended before it collected this. Nobody has seen it.`;
       return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
         : 'It reached the agent, which never acknowledged it; the hub has given up. It may have acted on it or not.';
   }
 }
 
-/** Who may decide an open message between agents, and whether it is there yet. `session`: its name, '' where that is not known, null for the agent itself. */
-export function trafficWords(kind: Kind, state: MailboxState | undefined, agent: string, session: string | null): string {
-  const who = session === null ? agent : session === '' ? `one session of ${agent}` : `the session “${session}” of ${agent}`;
-  const does = kind === 'task' ? 'do' : 'answer';
-  if (state === undefined || state === 'queued') return `Only ${who} may ${does} it, and has not collected it yet.`;
-  return `Only ${who} may ${does} it, and has not ${kind === 'task' ? 'done' : 'answered'} it yet.`;
+/** Of what has no deadline of its own, until when the hub waits for the agent's word; '' once it has ended. */
+export function keptWords(m: { state: MailboxState; due_at: number }, session: boolean, now: number): string {
+  if (m.state !== 'queued' && m.state !== 'delivered') return '';
+  return `without a deadline: given up ${session ? 'when the session ends, at the latest ' : ''}${moment(m.due_at, now)} if it is not acknowledged`;
 }
 
 export interface Arranged { here: FleetAgent[]; away: FleetAgent[]; ended: FleetAgent[]; revoked: FleetAgent[] }

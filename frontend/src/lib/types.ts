@@ -134,7 +134,7 @@ export interface Detail extends Row {
 
 export type MailboxState = 'queued' | 'delivered' | 'acknowledged' | 'bounced' | 'expired';
 /** How far a message between agents, or a directive, got. `prior` says what a bounced one was before. */
-export interface MailboxTrack { state: MailboxState; delivered_at?: number; acknowledged_at?: number; prior?: 'queued' | 'delivered'; note?: Text }
+export interface MailboxTrack { state: MailboxState; delivered_at?: number; acknowledged_at?: number; prior?: 'queued' | 'delivered'; /** It was sent to the agent, whether or not that proved that it arrived. */ shown?: boolean; note?: Text }
 
 /** online: showed itself within the window; offline: longer ago; unknown: never. */
 export interface Presence { state: 'online' | 'offline' | 'unknown'; last_seen?: number }
@@ -165,7 +165,9 @@ export interface Directive {
   /** As the person wrote it. */
   written: { title: string; body?: string; priority?: Priority; tags?: string[] };
   created_at: number; expires_at?: number;
-  state: MailboxState; prior?: 'queued' | 'delivered'; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
+  /** When the hub gives it up: its own deadline, or the end of what it keeps messages for. */
+  due_at: number;
+  state: MailboxState; prior?: 'queued' | 'delivered'; /** It was sent to the agent, whether or not that proved that it arrived. */ shown?: boolean; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 
 export interface Counts { needs: number; waiting: number; notices: number; done: number; /** Items in Done whose answer could not be delivered. */ failed: number; unread_notices: number; agents_attention: number; /** Open calls that wait for the person. */ guardian?: number; /** Guarded sessions whose record was found changed. */ broken?: number; /** Conversations with something new. */ conversations?: number }

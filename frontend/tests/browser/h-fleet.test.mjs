@@ -14,7 +14,8 @@ test('a live session is shown with its lease, and closing it says what that lead
   await agent.ask('May I?', { agent: { id: agent.id, run_id: '1', runtime: 'cli', session: s.id } });
   await page.says('li.session', /waits for 1 answer/);
   await p.getByRole('button', { name: 'Close the session night shift…' }).click();
-  await page.says('dialog', /undelivered to it bounces/);
+  await page.says('dialog', /not acknowledged bounces, even if it was collected/);
+  await page.says('dialog', /Asks and tasks that were acknowledged stay open/);
   await page.says('dialog', /cannot open a new session until you resume it/);
   await page.keys('Enter'); // the focus is on Cancel
   await until('the dialog to go', () => p.locator('dialog').count(), (n) => n === 0);
@@ -25,6 +26,16 @@ test('a live session is shown with its lease, and closing it says what that lead
   await page.says('main', /Stopped by you/);
   await page.says('main', /bounced|never reached/i);
   await page.says('summary', /1 session ended lately/);
+});
+
+test('a session that ended before it is closed is not called closed, and its agent is stopped', { hash: '#/agents/deploybot%2Fdev-team' }, async ({ hub, agent, page, p }) => {
+  const s = (await session(agent, { label: 'short' })).session;
+  await p.getByRole('button', { name: 'Close the session short…' }).click();
+  await page.says('dialog', /Close the session/);
+  await hub.call('DELETE', `/v1/sessions/${s.id}`, undefined, { token: agent.token });
+  await p.locator('dialog button.danger').click();
+  await page.says('.toast', /It had closed itself before\. The agent is stopped now/);
+  await page.says('main', /Stopped by you/);
 });
 
 test('who may write to an agent is narrowed down and opened again', { hash: '#/agents/deploybot%2Fdev-team', before: ({ hub }) => hub.agent('friend') }, async ({ hub, agent, p }) => {
