@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // browse opens a URL with one of $BROWSER's programs, as Unix has them (several are separated by colons, %s stands for
@@ -40,15 +41,29 @@ func (a *app) browse(url string) error {
 	}
 	var errs []error
 	for _, w := range ways {
-		cmd := exec.Command(w[0], w[1:]...)
-		err := cmd.Start()
+		err := launch(exec.Command(w[0], w[1:]...))
 		if err == nil {
-			go func() { _ = cmd.Wait() }() // what becomes of the browser is not the hub's business
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", w[0], plainExec(err)))
 	}
 	return errors.Join(errs...)
+}
+
+// launch starts a program and looks for a moment whether it fails, as xdg-open does where there is no browser. What becomes
+// of it afterwards is not the hub's business.
+func launch(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(2 * time.Second):
+		return nil
+	}
 }
 
 func plainExec(err error) error {
