@@ -12,6 +12,7 @@ const names: Record<number, string> = {
 // What shows nothing though it counts as a letter, a mark or a symbol: the same as in backend/unseen.
 const blank =
   '\\u034f\\u115f\\u1160\\u3164\\uffa0\\u17b4\\u17b5\\u2800\\u2d7f\\u303f\\ufffc\\u{13440}-\\u{13442}\\u{16fe4}\\u{1bc9d}\\u{1d159}\\u{1da9b}-\\u{1da9f}\\u{1daa1}-\\u{1daaf}';
+// eslint-disable-next-line no-misleading-character-class -- each of them alone is meant
 const hidden = new RegExp(`[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Co}\\p{Cs}\\p{Cn}\\p{Default_Ignorable_Code_Point}${blank}]`, 'u');
 const mark = /\p{M}/u;
 const stacked = /\p{M}{5}/u; // a letter carries at most four, as in backend/render
