@@ -17,7 +17,8 @@ const module = "deskbell"
 // mayImport says which of our packages each package may import. docs/architecture.md says why.
 var mayImport = map[string][]string{
 	"backend/wire":       {},
-	"backend/render":     {"backend/brief"},
+	"backend/render":     {"backend/brief", "backend/unseen"},
+	"backend/unseen":     {},
 	"backend/patch":      {},
 	"backend/loopback":   {},
 	"backend/brief":      {},
@@ -38,7 +39,7 @@ var mayImport = map[string][]string{
 	"backend/notify":     {},
 	"backend/delivery":   {"backend/brief", "backend/inbox", "backend/loopback"},
 	"backend/mailbox":    {"backend/inbox", "backend/fleet"},
-	"backend/gate":       {"backend/inbox", "backend/fleet", "backend/signing", "backend/wire"},
+	"backend/gate":       {"backend/inbox", "backend/fleet", "backend/signing", "backend/unseen", "backend/wire"},
 	"backend/guardian":   {"backend/fleet", "backend/gate", "backend/signing", "backend/wire"},
 	"backend/crew":       {"backend/inbox", "backend/fleet", "backend/gate"},
 	"backend/supervise":  {},
@@ -46,9 +47,9 @@ var mayImport = map[string][]string{
 	"backend/protocol":   {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/transcript", "backend/wire"},
 	"backend/server":     {"backend/inbox", "backend/fleet", "backend/protocol"},
 	"backend/desk":       {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/gate", "backend/guardian", "backend/crew", "backend/mapnet", "backend/settings", "backend/patch", "backend/render", "backend/transcript", "backend/pirpc", "backend/wire"},
-	"backend/protocol/":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/protocol", "backend/settings", "backend/brief", "backend/loopback", "backend/patch", "backend/signing", "backend/wire", "backend/socket", "backend/crew", "backend/mapnet", "backend/supervise", "backend/transcript", "backend/pirpc", "backend/piproc", "backend/workspace", "schemas"},
+	"backend/protocol/":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/protocol", "backend/settings", "backend/brief", "backend/loopback", "backend/patch", "backend/signing", "backend/wire", "backend/socket", "backend/crew", "backend/mapnet", "backend/supervise", "backend/transcript", "backend/unseen", "backend/pirpc", "backend/piproc", "backend/workspace", "schemas"},
 	"backend/client":     {"backend/signing", "backend/wire", "schemas"},
-	"backend/cli":        {"backend", "backend/client", "backend/config", "backend/guardian", "backend/inbox", "backend/loopback", "backend/notify/", "backend/pirpc", "backend/piproc", "backend/render", "backend/secrets", "backend/signing", "backend/wire", "schemas"},
+	"backend/cli":        {"backend", "backend/client", "backend/config", "backend/guardian", "backend/inbox", "backend/loopback", "backend/notify/", "backend/pirpc", "backend/piproc", "backend/render", "backend/secrets", "backend/settings", "backend/signing", "backend/wire", "schemas"},
 	"backend/notify/":    {"backend/notify"},
 	"app":                {"build", "backend/notify", "backend/notify/"},
 	"build":              {},                        // the icon, for the window and the tray
@@ -71,6 +72,7 @@ var mayNotImport = map[string][]string{
 	"backend/loopback":   {"net", "net/http", "database/sql", "os", "io/fs"},
 	"backend/patch":      {"net", "net/http", "database/sql", "os", "io/fs"},
 	"backend/render":     {"net", "net/http", "database/sql", "os", "io/fs"},
+	"backend/unseen":     {"net", "net/http", "database/sql", "os", "io/fs"},
 	"backend/wire":       {"net", "net/http", "database/sql", "os", "io/fs"},
 	"store":              {"net/http"},
 	"schemas":            {"net/http"},
