@@ -9,6 +9,28 @@ import (
 	"deskbell/backend/gate"
 )
 
+// What a rule may deny is asked about, whatever a later rule and the gate say.
+func TestACPAsksWhereARuleCannotBeToldToFit(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": []string{"none"}}).want(200)
+	op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"arguments": []msg{{"name": "command", "op": "command", "value": "rm"}}}}).want(201)
+	op.call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"tool": "shell"}}).want(201)
+	for command, want := range map[string]string{"ls": "queued", "rm x": "denied", "ls; rm x": "gated"} {
+		got := bot.ok("tool.invoke", msg{"agentId": worker, "tool": "shell", "input": msg{"command": command}})
+		if got.get("status") != want {
+			t.Errorf("%s is %s, want %s", command, got.get("status"), want)
+		}
+		if want == "gated" {
+			page := op.call("GET", "/api/items/"+got.get("messageId"), nil).want(200)
+			if page.get("call", "asks", "untold") != "true" || !strings.HasPrefix(page.get("history", "0", "note", "0", "t"), "It cannot be told") {
+				t.Errorf("%s", page.body)
+			}
+		}
+	}
+}
+
 // A use of a tool between agents meets the one list of rules: what was there before, and what comes while it waits; and it
 // is judged as calls of every protocol are.
 func TestACPRules(t *testing.T) {

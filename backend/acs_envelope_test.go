@@ -339,6 +339,28 @@ func TestACSHistory(t *testing.T) {
 	within(t, loading).allowedTo(t)
 }
 
+// A call of which it cannot be told whether a rule denies it waits for the person, though a later rule allows it: its card
+// and its history name the rule.
+func TestACSAsksWhereARuleCannotBeToldToFit(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	no := h.rule(gate.Match{Tool: "Bash", Arguments: []gate.Argument{{Name: "command", Op: gate.Command, Value: "rm"}}}, gate.Deny)
+	h.rule(gate.Match{Tool: "Bash"}, gate.Allow)
+	a.step("steps/toolCallRequest", bash("ls x")).allowedTo(t)
+	a.step("steps/toolCallRequest", bash("rm x")).deniedFor(t, "rule_denied")
+	for _, command := range []string{"ls; rm x", `\rm x`, "rm $HOME"} {
+		waiting := a.hold(a.signed(a.request("steps/toolCallRequest", bash(command))))
+		id := h.cards(1)[0]
+		page := h.operator().call("GET", "/api/items/"+id, nil).want(200)
+		if page.get("call", "asks", "id") != no || page.get("call", "asks", "untold") != "true" || page.get("call", "asks", "verdict") != "deny" ||
+			!strings.HasPrefix(page.get("history", "0", "note", "0", "t"), "It cannot be told whether a rule denies this: Calls of “Bash”") {
+			t.Errorf("%s: %s", command, page.body)
+		}
+		h.operator().answer(id, msg{"resolution": "answered", "value": "allow"}).want(200)
+		within(t, waiting).allowedTo(t)
+	}
+}
+
 // A rule answers for the person, at once, and is named in the answer and in the judgement.
 func TestACSRules(t *testing.T) {
 	h := openHouse(t)

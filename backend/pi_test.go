@@ -304,14 +304,21 @@ func TestPiGate(t *testing.T) {
 	h.operator().call("POST", "/v1/messages/"+walk(m, []string{"id"})+"/resolve", msg{"resolution": "answered", "value": "deny", "comment": "not today"}).want(http.StatusOK)
 	h.waitPiText(id, `{\"verdict\":\"deny\",\"reason\":\"not today\"}`)
 
-	h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi", "tool": "bash", "arguments": []msg{{"name": "command", "op": "command", "value": "rm -rf build"}}}}).want(http.StatusCreated)
+	allow := h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi", "tool": "bash", "arguments": []msg{{"name": "command", "op": "command", "value": "rm -rf build"}}}}).want(http.StatusCreated).get("id")
 	h.tellPi(id, ask)
 	h.waitPiText(id, `{\"verdict\":\"allow\",\"reason\":\"\"}`)
 	if n := len(h.piAsks()); n != 0 {
 		t.Errorf("%d questions in spite of the rule", n)
 	}
+	// Of rm -rf build it cannot be told whether it may run what a folder's program of that name does.
+	h.operator().call("POST", "/api/rules", msg{"verdict": "deny", "before": allow, "match": msg{"protocol": "pi", "arguments": []msg{{"name": "command", "op": "command", "value": "/opt/bin/rm"}}}}).want(http.StatusCreated)
+	h.tellPi(id, ask)
+	m = h.waitPiAsks(1)[0]
+	if page := h.operator().call("GET", "/api/items/"+walk(m, []string{"id"}), nil).want(http.StatusOK); page.get("call", "asks", "untold") != "true" || !strings.HasPrefix(page.get("history", "0", "note", "0", "t"), "It cannot be told") {
+		t.Errorf("%s", page.body)
+	}
 	tally, err := h.hub.store.CountJudgements(t.Context(), "pi", id)
-	if err != nil || tally.Allowed != 1 || tally.Denied != 1 || tally.Waiting != 0 {
+	if err != nil || tally.Allowed != 1 || tally.Denied != 1 || tally.Waiting != 1 {
 		t.Errorf("%+v, %v", tally, err)
 	}
 }

@@ -35,7 +35,7 @@ func TestAnAnswerWithARule(t *testing.T) {
 	}
 	page := op.call("GET", "/api/items/"+second.ID, nil).want(200) // like the first: it need not be asked about any more
 	made := must(h.hub.gate.Store.Rules(t.Context(), false))[0]
-	if page.get("state") != "answered" || page.get("outcome", "rule", "id") != made.ID || page.get("outcome", "actor") != "rule:"+made.ID || page.get("outcome", "rule", "text") != "Calls of “Bash”, in this session only: “s1”." {
+	if page.get("state") != "answered" || page.get("outcome", "rule", "id") != made.ID || page.get("outcome", "actor") != "rule:"+made.ID || page.get("outcome", "rule", "text", "0", "t") != "Calls of “Bash”, in this session only: “s1”." {
 		t.Errorf("%s", page.body)
 	}
 	if j := gate.Decided(subject(second), h.item(second.ID)); j.Judge != "rule:"+made.ID || j.Verdict != gate.Allow || j.Reason != "reads only" {
@@ -160,6 +160,31 @@ func TestARuleAnswersTheCallsThatWait(t *testing.T) {
 	}
 	if got := h.item(other.ID); got.State != inbox.Open {
 		t.Errorf("what it does not match is %s", got.State)
+	}
+}
+
+// What the person has allowed stands while it is kept back: a rule that denies it and comes meanwhile is not about it until
+// the person takes it back.
+func TestAnAnswerThatIsKeptBackStandsBeforeANewRule(t *testing.T) {
+	c := &clock{at: noon}
+	h := withCalls(t, withClock(c))
+	op := h.operator()
+	op.call("PATCH", "/v1/settings", msg{"resolve.hold_seconds": 20}).want(200)
+	stands, undone := h.ask(listing("ls")), h.ask(listing("ls"))
+	for _, it := range []inbox.Item{stands, undone} {
+		op.call("POST", "/api/items/"+it.ID+"/resolve", msg{"resolution": "answered", "value": "allow"}).want(200)
+	}
+	rule := op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"tool": "Bash"}}).want(201).get("id")
+	if got := h.ask(listing("ls")); h.hub.gate.Judge(subject(got)).Judge() != "rule:"+rule {
+		t.Error("the rule does not hold")
+	}
+	op.call("POST", "/api/items/"+undone.ID+"/undo", nil).want(200)
+	c.move(21 * time.Second)
+	if got := op.call("GET", "/api/items/"+stands.ID, nil).want(200); got.get("state") != "answered" || got.get("verdict") != "allow" || got.get("outcome", "actor") != h.hub.operator().String() {
+		t.Errorf("%s", got.body)
+	}
+	if got := h.item(undone.ID).Outcome; got == nil || got.Actor != "rule:"+rule {
+		t.Errorf("what was taken back is the rule's: %+v", got)
 	}
 }
 
@@ -303,7 +328,7 @@ func TestRulesOverTheirPage(t *testing.T) {
 	list := op.call("GET", "/api/rules", nil).want(200)
 	var all struct{ Rules, Revoked []map[string]any }
 	list.into(&all)
-	if len(all.Rules) != 2 || all.Rules[0]["id"] != deny.get("id") || all.Rules[0]["uses"] != 1.0 || all.Rules[1]["verdict"] != "ask" || all.Rules[1]["text"] != "Calls of “Read”." {
+	if len(all.Rules) != 2 || all.Rules[0]["id"] != deny.get("id") || all.Rules[0]["uses"] != 1.0 || all.Rules[1]["verdict"] != "ask" || list.get("rules", "1", "text", "0", "t") != "Calls of “Read”." {
 		t.Errorf("%s", list.body)
 	}
 	op.call("DELETE", "/api/rules/"+deny.get("id"), nil).want(204)

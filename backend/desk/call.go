@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/patch"
 	"deskbell/backend/render"
@@ -41,6 +42,15 @@ type callView struct {
 	Arguments  json.RawMessage `json:"arguments"`
 	Editable   []string        `json:"editable"`
 	Warning    string          `json:"warning,omitempty"`
+	Asks       *asksView       `json:"asks,omitempty"`
+}
+
+// asksView is the rule that leaves a call to the person: one that asks, or one of which it cannot be told whether it does,
+// or denies.
+type asksView struct {
+	ruleRef
+	Verdict gate.Verdict `json:"verdict"`
+	Untold  bool         `json:"untold,omitempty"`
 }
 
 // aboutView is something that the agent says of the call besides its arguments.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"deskbell/backend/gate"
@@ -20,28 +21,46 @@ type ruleView struct {
 	Verdict gate.Verdict  `json:"verdict"`
 	Reason  []render.Span `json:"reason"`
 	// ReasonText is the reason as it is stored: what an editor begins with.
-	ReasonText string     `json:"reason_text"`
-	Match      gate.Match `json:"match"`
-	Text       string     `json:"text"`
-	Warnings   []string   `json:"warnings"`
-	CreatedAt  int64      `json:"created_at"`
-	CreatedBy  string     `json:"created_by"`
-	Item       string     `json:"item,omitempty"`
-	Uses       int        `json:"uses"`
-	LastUsed   int64      `json:"last_used,omitempty"`
-	RevokedAt  int64      `json:"revoked_at,omitempty"`
-	RevokedBy  string     `json:"revoked_by,omitempty"`
+	ReasonText string        `json:"reason_text"`
+	Match      gate.Match    `json:"match"`
+	Text       []render.Span `json:"text"`
+	Marked     marked        `json:"marked,omitempty"`
+	Warnings   []string      `json:"warnings"`
+	CreatedAt  int64         `json:"created_at"`
+	CreatedBy  string        `json:"created_by"`
+	Item       string        `json:"item,omitempty"`
+	Uses       int           `json:"uses"`
+	LastUsed   int64         `json:"last_used,omitempty"`
+	RevokedAt  int64         `json:"revoked_at,omitempty"`
+	RevokedBy  string        `json:"revoked_by,omitempty"`
 }
 
 func viewRule(s gate.Standing) ruleView {
 	return ruleView{
-		ID: s.ID, Verdict: s.Verdict, Reason: list(render.Visible(s.Reason)), ReasonText: s.Reason, Match: s.Match, Text: sentence(s.Match), Warnings: safeTexts(s.Warnings),
+		ID: s.ID, Verdict: s.Verdict, Reason: list(render.Visible(s.Reason)), ReasonText: s.Reason, Match: s.Match, Text: sentence(s.Rule), Marked: markedOf(s.Match), Warnings: safeTexts(s.Warnings),
 		CreatedAt: ms(s.CreatedAt), CreatedBy: s.CreatedBy, Item: s.Item, Uses: s.Use.N, LastUsed: ms(s.Use.Last), RevokedAt: ms(s.RevokedAt), RevokedBy: s.RevokedBy,
 	}
 }
 
-// sentence is what a match says, with nothing hidden in it: its values may be an agent's own words.
-func sentence(m gate.Match) string { return render.Terminal(m.String()) }
+// sentence is what a rule says, with nothing hidden in it: its values may be an agent's own words.
+func sentence(r gate.Rule) []render.Span { return render.Visible(r.String()) }
+
+// marked are the texts of a match in which something is not what it looks like, and how they are shown.
+type marked map[string][]render.Span
+
+func markedOf(m gate.Match) marked {
+	texts := []string{m.Protocol, m.Platform, m.Agent, m.Folder, m.Session, m.Tool, m.Provider, m.Version}
+	for _, a := range m.Arguments {
+		texts = append(texts, a.Name, a.Value)
+	}
+	all := marked{}
+	for _, text := range texts {
+		if spans := render.Visible(text); slices.ContainsFunc(spans, func(s render.Span) bool { return s.M != "" }) {
+			all[text] = spans
+		}
+	}
+	return all
+}
 
 func safeTexts(texts []string) []string {
 	safe := make([]string, len(texts))
@@ -183,7 +202,8 @@ func (d *Desk) tryRule(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 		})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{
-		"text": sentence(draft.Match), "warnings": safeTexts(t.Warnings), "tried": t.Tried, "since": ms(t.Since), "matched": t.Matched, "changes": changes, "calls": calls,
+		"text": sentence(t.Rule), "marked": markedOf(draft.Match), "aside": draft.Match.Asides(), "warnings": safeTexts(t.Warnings),
+		"tried": t.Tried, "since": ms(t.Since), "matched": t.Matched, "untold": t.Untold, "changes": changes, "calls": calls,
 	})
 }
 
@@ -199,12 +219,14 @@ func summary(c inbox.Call) string {
 
 // offerView is a rule that the page offers on a card.
 type offerView struct {
-	Scope    gate.Scope   `json:"scope"`
-	Verdict  gate.Verdict `json:"verdict"`
-	Match    gate.Match   `json:"match"`
-	Text     string       `json:"text"`
-	Warnings []string     `json:"warnings"`
-	Past     int          `json:"past"`
+	Scope    gate.Scope    `json:"scope"`
+	Verdict  gate.Verdict  `json:"verdict"`
+	Match    gate.Match    `json:"match"`
+	Text     []render.Span `json:"text"`
+	Marked   marked        `json:"marked,omitempty"`
+	Aside    string        `json:"aside,omitempty"` // the arguments that do not count as others
+	Warnings []string      `json:"warnings"`
+	Past     int           `json:"past"`
 }
 
 // keepsSteps says whether what a session did can be looked at: not every protocol keeps it, and nothing is kept for ever.
@@ -239,6 +261,9 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return nil // no rule answers it
 	}
 	if it.Outcome == nil {
+		if r := d.Gate.Judge(gate.SubjectOf(it)); r.Asks() != "" {
+			v.Call.Asks = &asksView{ruleRef{ID: r.Rule.ID, Text: render.Visible(r.Rule.Match.String())}, r.Rule.Verdict, r.Untold}
+		}
 		offers, err := d.offers(ctx, gate.SubjectOf(it))
 		v.RuleOffers = offers
 		return err
@@ -252,7 +277,7 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 	rules, err := d.Gate.Store.Rules(ctx, true)
 	for _, r := range rules {
 		if r.ID == id {
-			v.Outcome.Rule.Text = sentence(r.Match)
+			v.Outcome.Rule.Text = sentence(r)
 		}
 	}
 	return err
@@ -271,7 +296,7 @@ func (d *Desk) offers(ctx context.Context, s gate.Subject) ([]offerView, error) 
 	views := []offerView{}
 	for i, o := range offers {
 		r := gate.Rule{Verdict: o.Verdict, Match: o.Match}
-		views = append(views, offerView{o.Scope, o.Verdict, o.Match, sentence(o.Match), safeTexts(d.Gate.Warnings(r)), past[i]})
+		views = append(views, offerView{o.Scope, o.Verdict, o.Match, sentence(r), markedOf(o.Match), o.Match.Asides(), safeTexts(d.Gate.Warnings(r)), past[i]})
 	}
 	return views, nil
 }

@@ -133,8 +133,8 @@ type changedView struct {
 
 // ruleRef names a rule that judged.
 type ruleRef struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID   string        `json:"id"`
+	Text []render.Span `json:"text"`
 }
 
 type historyView struct {

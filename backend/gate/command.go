@@ -11,18 +11,26 @@ import (
 	"deskbell/backend/wire"
 )
 
-// matchesCommand says whether a command (a text for a shell, or a list of words that is run without one) begins with the
+// fitsCommand says whether a command (a text for a shell, or a list of words that is run without one) begins with the
 // words of want and can start nothing besides. With strict its further words may hold no option that writes or runs.
-func matchesCommand(want string, raw []byte, c inbox.Call, strict bool) bool {
+func fitsCommand(want string, raw []byte, c inbox.Call, strict bool) fit {
 	prefix, ok := commandWords(want)
 	if !ok {
-		return false
+		return no
 	}
 	words, ok := wordsOf(raw, c)
-	if !ok || len(words) < len(prefix) || !slices.Equal(words[:len(prefix)], prefix) {
-		return false
+	switch {
+	case !ok:
+		return untold
+	case len(words) >= len(prefix) && slices.Equal(words[:len(prefix)], prefix):
+		if strict && writesOrRuns(prefix, words[len(prefix):]) {
+			return untold
+		}
+		return yes
+	case !strict && mayRun(prefix, words):
+		return untold
 	}
-	return !strict || !writesOrRuns(prefix, words[len(prefix):])
+	return no
 }
 
 // commandWords are the words that a rule names; false: they are none that a command could be compared with.

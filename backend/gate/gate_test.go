@@ -28,12 +28,42 @@ func TestSentences(t *testing.T) {
 		{Match{Provider: "p"}, "Calls of any tool of the provider “p”."},
 		{Match{Tool: "T", Only: true}, "Calls of “T” without any arguments."},
 		{Match{Tool: "T", Only: true, Arguments: []Argument{{"x", Is, "1"}}, Session: "s"}, "Calls of “T” whose “x” is exactly “1” and no other arguments, in this session only: “s”."},
+		{Match{Tool: "Bash", Platform: "claude-code", Only: true, Arguments: []Argument{{"command", Is, "ls"}}},
+			"Calls of “Bash” whose “command” is exactly “ls” and no other arguments (“description” and “timeout” do not count), of the platform “claude-code”."},
+		{Match{Tool: "Bash", Platform: "claude-code", Only: true, Arguments: []Argument{{"timeout", Is, "5"}}},
+			"Calls of “Bash” whose “timeout” is exactly “5” and no other arguments (“description” does not count), of the platform “claude-code”."},
+		{Match{Tool: "Read", Only: true}, "Calls of “Read” without any arguments (of Claude Code, “offset” and “limit” do not count)."},
+		{Match{Tool: "Bash", Platform: "codex", Only: true}, "Calls of “Bash” without any arguments, of the platform “codex”."},
+		{Match{Platform: "claude-code", Only: true},
+			"Calls of any tool without any arguments (“description” and “timeout” of “Bash”, “offset” and “limit” of “Read”, “prompt” of “WebFetch” do not count), of the platform “claude-code”."},
 		{Match{Tool: "T", Hours: &Hours{From: "09:00", To: "17:00", Days: []int{5, 1, 2}}}, "Calls of “T”, from 09:00 to 17:00 on Monday, Tuesday and Friday."},
 		{Match{Tool: "T", Hours: &Hours{From: "22:00", To: "06:00"}}, "Calls of “T”, from 22:00 to 06:00 of the next day every day."},
 		{Match{Tool: "T", Hours: &Hours{From: "22:00", To: "06:00", Days: []int{6}}}, "Calls of “T”, from 22:00 to 06:00 of the next day, beginning on Saturday."},
 	} {
 		if got := c.m.String(); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// A rule that denies or asks says what becomes of a call of which it cannot be told whether it fits.
+func TestARuleSaysWhatBecomesOfWhatCannotBeTold(t *testing.T) {
+	const asked = " Where that cannot be told of a call, you are asked."
+	for _, c := range []struct {
+		m    Match
+		want bool
+	}{
+		{Match{Tool: "T"}, false},
+		{Match{Arguments: []Argument{{"x", Is, "1"}}}, false},
+		{Match{Folder: "/w"}, true},
+		{Match{Arguments: []Argument{{"x", Command, "rm"}}}, true},
+		{Match{Arguments: []Argument{{"x", Within, "/w"}}}, true},
+		{Match{Arguments: []Argument{{"x", Host, "a.example"}}}, true},
+	} {
+		for _, v := range []Verdict{Allow, Deny, Ask} {
+			if got := (Rule{Verdict: v, Match: c.m}).String(); strings.HasSuffix(got, asked) != (c.want && v != Allow) || !strings.HasPrefix(got, c.m.String()) {
+				t.Errorf("%s: %s", v, got)
+			}
 		}
 	}
 }

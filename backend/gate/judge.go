@@ -64,6 +64,8 @@ func (g *Gate) reload(ctx context.Context) error {
 type Ruling struct {
 	Verdict Verdict // Ask when no rule matched
 	Rule    Rule    // zero when no rule matched
+	// Untold says that it cannot be told whether the call is one of those that the rule denies or asks about.
+	Untold bool
 }
 
 // Judge names the judge of a ruling as judgements do: rule:ID, or "" when it is left to the person.
@@ -74,11 +76,25 @@ func (r Ruling) Judge() string {
 	return RuleJudge + r.Rule.ID
 }
 
+// Asks says which rule leaves the call to the person, and why; "": none does.
+func (r Ruling) Asks() string {
+	switch {
+	case r.Verdict != Ask || r.Rule.ID == "":
+		return ""
+	case !r.Untold:
+		return "A rule asks about this: " + r.Rule.Match.String()
+	case r.Rule.Verdict == Deny:
+		return "It cannot be told whether a rule denies this: " + r.Rule.Match.String()
+	}
+	return "It cannot be told whether a rule asks about this: " + r.Rule.Match.String()
+}
+
 // RuleJudge precedes a rule's id where the rule is named as a judge.
 const RuleJudge = "rule:"
 
 // Judge is what the rules in force say of a call, as of its own time. The first rule that matches decides; a call that
-// none matches is left to the person.
+// none matches is left to the person, and so is one of which it cannot be told whether a rule denies it or asks, unless
+// the rules after that one deny it anyway.
 func (g *Gate) Judge(s Subject) Ruling { return judge(*g.rules.Load(), s, g.Place) }
 
 // JudgeSettled is Judge, after the change of the rules that is under way, if any: what it says of a call that is open is not
@@ -96,12 +112,26 @@ func (g *Gate) JudgeBy(rules []Rule, s Subject) Ruling { return judge(rules, s, 
 func (g *Gate) AllowedBy(rules []Rule, s Subject) bool { return g.JudgeBy(rules, s).Verdict == Allow }
 
 func judge(rules []Rule, s Subject, p Place) Ruling {
-	for _, r := range rules {
-		if r.Matches(s, p) {
-			return Ruling{Verdict: r.Verdict, Rule: r}
+	doubt := -1 // the first rule that may deny it
+	for i := range rules {
+		r := &rules[i]
+		fits := r.fits(s, p)
+		switch {
+		case fits == yes && (doubt < 0 || r.Verdict == Deny):
+			return Ruling{Verdict: r.Verdict, Rule: *r}
+		case fits == no, fits == untold && r.Verdict == Allow:
+			continue
+		case doubt < 0:
+			doubt = i
+		}
+		if r.Verdict != Deny {
+			break
 		}
 	}
-	return Ruling{Verdict: Ask}
+	if doubt < 0 {
+		return Ruling{Verdict: Ask}
+	}
+	return Ruling{Verdict: Ask, Rule: rules[doubt], Untold: true}
 }
 
 // Record stores how a call was judged, or that it waits; a later Record of the same call completes it. It is to be

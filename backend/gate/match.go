@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"time"
@@ -16,23 +17,62 @@ type Place struct {
 	Home     string         // what "~" is in a path; empty: nothing
 }
 
-// Matches says whether the rule is about that call. In doubt it is not; and one that allows doubts more.
-func (r Rule) Matches(s Subject, p Place) bool { return r.Match.matches(s, p, r.Verdict == Allow) }
+// fit is how a call compares to what a rule says, or to a part of it. Of parts, the least is that of the whole.
+type fit int8
+
+// The ways to compare. What cannot be told is allowed by no rule, and a rule that denies or asks leaves it to the person.
+const (
+	no fit = iota
+	untold
+	yes
+)
+
+// certain is a comparison that can always be made.
+func certain(fits bool) fit {
+	if fits {
+		return yes
+	}
+	return no
+}
+
+// Matches says whether the rule is certainly about that call. One that allows doubts more.
+func (r Rule) Matches(s Subject, p Place) bool { return r.fits(s, p) == yes }
 
 // Matches says whether a rule that allows would be about that call.
-func (m Match) Matches(s Subject, p Place) bool { return m.matches(s, p, true) }
+func (m Match) Matches(s Subject, p Place) bool { return m.fits(s, p, true) == yes }
 
-func (m Match) matches(s Subject, p Place, strict bool) bool {
+// touches says whether the rule has a say in what becomes of that call, unless another decides before it.
+func (r Rule) touches(s Subject, p Place) bool {
+	fits := r.fits(s, p)
+	return fits == yes || fits == untold && r.Verdict != Allow
+}
+
+func (r Rule) fits(s Subject, p Place) fit { return r.Match.fits(s, p, r.Verdict == Allow) }
+
+func (m Match) fits(s Subject, p Place, strict bool) fit {
 	c := s.Call
 	same := func(want, is string) bool { return want == "" || want == is }
 	if strict && len(c.Extra) > 0 || m.Only && (m.Provider != c.Provider || m.Version != c.Version) {
-		return false // it says more than a rule can compare
+		return no // it says more than a rule can compare
 	}
-	return same(m.Protocol, s.Protocol) && same(m.Provider, c.Provider) && same(m.Version, c.Version) && same(m.Platform, c.Platform) && same(m.Session, c.Session) &&
-		(m.Agent == "" || like(m.Agent, s.Agent)) && (m.Tool == "" || m.fitsTool(s, strict)) &&
-		(m.Folder == "" || within(m.Folder, c.Folder, "", p.Home)) &&
-		(m.Hours == nil || m.Hours.contain(s.At, p.Location)) && (!m.Only || m.namesAll(c)) &&
-		!slices.ContainsFunc(m.Arguments, func(a Argument) bool { return !a.matches(s, p, strict) })
+	if !same(m.Protocol, s.Protocol) || !same(m.Provider, c.Provider) || !same(m.Version, c.Version) || !same(m.Platform, c.Platform) || !same(m.Session, c.Session) ||
+		m.Agent != "" && !like(m.Agent, s.Agent) || m.Tool != "" && !m.fitsTool(s, strict) || m.Hours != nil && !m.Hours.contain(s.At, p.Location) {
+		return no
+	}
+	fits := yes
+	if m.Folder != "" {
+		fits = within(m.Folder, c.Folder, "", p.Home)
+	}
+	if m.Only && fits != no {
+		fits = min(fits, m.namesAll(c))
+	}
+	for _, a := range m.Arguments {
+		if fits == no {
+			break
+		}
+		fits = min(fits, a.fits(s, p, strict))
+	}
+	return fits
 }
 
 // chosenNames is the protocol in which who asks for a tool chooses what it is called.
@@ -48,14 +88,17 @@ func (m Match) fitsTool(s Subject, strict bool) bool {
 }
 
 // namesAll says whether a call has no arguments but those that the match names, and asides.
-func (m Match) namesAll(c inbox.Call) bool {
+func (m Match) namesAll(c inbox.Call) fit {
 	if len(c.Arguments) == 0 {
-		return true
+		return yes
 	}
 	members, err := wire.Members(c.Arguments)
-	return err == nil && !slices.ContainsFunc(members, func(member wire.Member) bool {
-		return !m.names(member.Name) && !slices.Contains(asides(c), member.Name)
-	})
+	if err != nil {
+		return untold
+	}
+	return certain(!slices.ContainsFunc(members, func(member wire.Member) bool {
+		return !m.names(member.Name) && !slices.Contains(asides(c.Platform, c.Tool), member.Name)
+	}))
 }
 
 func (m Match) names(argument string) bool {
@@ -64,33 +107,53 @@ func (m Match) names(argument string) bool {
 
 // asides are the arguments of a known tool that are for the eye, or bound how much it does: whatever they are, the call
 // does no other harm.
-func asides(c inbox.Call) []string {
-	if c.Platform != "claude-code" {
+func asides(platform, tool string) []string {
+	if platform != asidePlatform {
 		return nil
 	}
-	return map[string][]string{"Bash": {"description", "timeout"}, "Read": {"offset", "limit"}, "WebFetch": {"prompt"}}[c.Tool]
+	switch tool {
+	case "Bash":
+		return []string{"description", "timeout"}
+	case "Read":
+		return []string{"offset", "limit"}
+	case "WebFetch":
+		return []string{"prompt"}
+	}
+	return nil
 }
 
-// matches says whether the call has that argument as it must be.
-func (a Argument) matches(s Subject, p Place, strict bool) bool {
+// asidePlatform is whose tools have asides, and asideTools are those tools.
+const asidePlatform = "claude-code"
+
+func asideTools() []string { return []string{"Bash", "Read", "WebFetch"} }
+
+// fits says whether the call has that argument as it must be.
+func (a Argument) fits(s Subject, p Place, strict bool) fit {
 	raw, ok := wire.Get(s.Call.Arguments, a.Name)
 	if !ok {
-		return false
+		if arguments := bytes.TrimSpace(s.Call.Arguments); len(arguments) > 0 && arguments[0] != '{' && string(arguments) != "null" {
+			return untold // they have no names
+		}
+		return no
 	}
 	text, isText := wire.String(raw)
-	switch a.Op {
-	case Is:
-		return isText && text == a.Value || !isText && sameValue(raw, a.Value)
-	case Like:
-		return isText && like(a.Value, text)
-	case Command:
-		return matchesCommand(a.Value, raw, s.Call, strict)
-	case Within:
-		return isText && within(a.Value, text, s.Call.Folder, p.Home)
-	case Host:
-		return isText && matchesHost(a.Value, text)
+	switch {
+	case a.Op == Is && isText:
+		return certain(text == a.Value)
+	case a.Op == Is:
+		return sameValue(raw, a.Value)
+	case a.Op == Command:
+		return fitsCommand(a.Value, raw, s.Call, strict)
+	case !isText:
+		return untold
+	case a.Op == Like:
+		return certain(like(a.Value, text))
+	case a.Op == Within:
+		return within(a.Value, text, s.Call.Folder, p.Home)
+	case a.Op == Host:
+		return fitsHost(a.Value, text)
 	}
-	return false
+	return no
 }
 
 // FitsFolded says whether the whole text fits a pattern as those of rules are, where * is any text, however the two are written: case, white space and characters that do not show are nothing.

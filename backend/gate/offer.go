@@ -69,7 +69,7 @@ func offerArguments(c inbox.Call) ([]Argument, bool) {
 	}
 	all := []Argument{}
 	for _, m := range members {
-		if !slices.Contains(asides(c), m.Name) {
+		if !slices.Contains(asides(c.Platform, c.Tool), m.Name) {
 			all = append(all, exactly(m))
 		}
 	}

@@ -12,13 +12,23 @@ import (
 
 // sameValue says whether two documents are the same value: members in any order, and numbers by their digits. Their
 // canonical form rounds numbers, so it cannot tell long ones apart.
-func sameValue(raw []byte, value string) bool {
-	is, err := signing.Canonical(raw)
-	if err != nil {
-		return false
-	}
+//
+// Where rounding alone makes them the same it cannot be told: programs differ in how they read such numbers.
+func sameValue(raw []byte, value string) fit {
 	want, err := signing.Canonical([]byte(value))
-	return err == nil && bytes.Equal(is, want) && sameDigits(raw, []byte(value))
+	if err != nil {
+		return no
+	}
+	is, err := signing.Canonical(raw)
+	switch {
+	case err != nil:
+		return untold
+	case !bytes.Equal(is, want):
+		return no
+	case !sameDigits(raw, []byte(value)):
+		return untold
+	}
+	return yes
 }
 
 // sameDigits compares the numbers of two documents that are the same but for what rounding hides.

@@ -6,6 +6,54 @@ import (
 	"time"
 )
 
+// String says which calls the rule is about, and what becomes of those of which that cannot be told.
+func (r Rule) String() string {
+	says := r.Match.String()
+	if r.Verdict != Allow && r.Match.doubts() {
+		says += " Where that cannot be told of a call, you are asked."
+	}
+	return says
+}
+
+// doubts says whether there are calls of which it cannot be told whether the match is about them. Those of numbers that
+// programs round, and of patterns over what is no text, are not worth a word.
+func (m Match) doubts() bool {
+	return m.Folder != "" || slices.ContainsFunc(m.Arguments, func(a Argument) bool { return a.Op == Command || a.Op == Within || a.Op == Host })
+}
+
+// Asides says which arguments do not count as others, where Only is set; "": all do.
+func (m Match) Asides() string {
+	if !m.Only || m.Platform != "" && m.Platform != asidePlatform {
+		return ""
+	}
+	var all []string
+	for _, tool := range asideTools() {
+		names := slices.DeleteFunc(asides(asidePlatform, tool), m.names)
+		if m.Tool != "" && !like(m.Tool, tool) || len(names) == 0 {
+			continue
+		}
+		for i := range names {
+			names[i] = quote(names[i])
+		}
+		says := list(names)
+		if m.Tool != tool {
+			says += " of " + quote(tool)
+		}
+		all = append(all, says)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	says := strings.Join(all, ", ") + " do not count"
+	if len(all) == 1 && !strings.Contains(all[0], " and ") {
+		says = all[0] + " does not count"
+	}
+	if m.Platform == "" {
+		says = "of Claude Code, " + says
+	}
+	return says
+}
+
 // String says in one sentence exactly which calls the match is about.
 func (m Match) String() string {
 	if m.everything() {
@@ -34,6 +82,9 @@ func (m Match) String() string {
 		b.WriteString(" without any arguments")
 	case m.Only:
 		b.WriteString(" and no other arguments")
+	}
+	if aside := m.Asides(); aside != "" {
+		b.WriteString(" (" + aside + ")")
 	}
 	switch {
 	case m.Agent == "":

@@ -25,8 +25,9 @@ type Trial struct {
 	Tried    int       // calls looked at, the newest ones
 	Since    time.Time // when the oldest of them was; zero: there was none
 	Matched  int       // of them, by this rule
+	Untold   int       // of them, those of which it cannot be told whether this rule denies them or asks
 	Changes  []Swap    // what would be decided otherwise, most often first
-	Calls    []Tried   // the newest it matches
+	Calls    []Tried   // the newest of either
 }
 
 // Swap is how often what became of a call would be another verdict.
@@ -85,16 +86,21 @@ func (g *Gate) Try(ctx context.Context, d Draft, replaces string) (Trial, error)
 	read := 0
 	err = g.Store.Judgements(ctx, time.Time{}, maxTried, func(j Judgement) bool {
 		t.Tried, t.Since, read = t.Tried+1, j.At, read+len(j.Call.Arguments)
-		matched := rules[at].Matches(j.Subject, g.Place)
-		if !matched && (old == nil || !old.Matches(j.Subject, g.Place)) {
+		touched := rules[at].touches(j.Subject, g.Place)
+		if !touched && (old == nil || !old.touches(j.Subject, g.Place)) {
 			return ctx.Err() == nil && read < maxRead
 		}
 		would := judge(rules, j.Subject, g.Place).Verdict
 		if j.Verdict != would {
 			swaps[Swap{Was: j.Became(), Would: would}]++
 		}
-		if matched {
-			if t.Matched++; len(t.Calls) < maxListed {
+		if touched {
+			if rules[at].Matches(j.Subject, g.Place) {
+				t.Matched++
+			} else {
+				t.Untold++
+			}
+			if len(t.Calls) < maxListed {
 				t.Calls = append(t.Calls, Tried{j, would})
 			}
 		}

@@ -89,7 +89,7 @@ func (m Match) covers(o Match, p Place) bool {
 	if !same(m.Protocol, o.Protocol) || !same(m.Platform, o.Platform) || !same(m.Session, o.Session) || !pattern(m.Agent, o.Agent) || !pattern(m.Tool, o.Tool) {
 		return false
 	}
-	if m.Folder != "" && (o.Folder == "" || !within(m.Folder, o.Folder, "", p.Home)) {
+	if m.Folder != "" && (o.Folder == "" || within(m.Folder, o.Folder, "", p.Home) != yes) {
 		return false
 	}
 	if m.Hours != nil && (o.Hours == nil || m.Hours.sentence() != o.Hours.sentence()) {
@@ -120,7 +120,7 @@ func (a Argument) covers(b Argument) bool {
 	case a.Op == Within && b.Op == Within:
 		wide, ok := rooted(a.Value) // others depend on where the call works
 		narrow, okB := rooted(b.Value)
-		return ok && okB && within(wide, narrow, "", "")
+		return ok && okB && within(wide, narrow, "", "") == yes
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"net/netip"
 	"net/url"
 	"path"
 	"regexp"
@@ -14,13 +15,33 @@ import (
 
 // within says whether a path is a folder or below it. A relative path is one of base; "~" is home. Nothing is looked up:
 // a symbolic link is where it stands.
-func within(folder, p, base, home string) bool {
+func within(folder, p, base, home string) fit {
 	f, ok := absolute(folder, base, home)
 	if !ok {
-		return false
+		return untold
 	}
 	p, ok = absolute(p, base, home)
-	return ok && (p == f || strings.HasPrefix(p, strings.TrimSuffix(f, "/")+"/"))
+	switch {
+	case !ok:
+		return untold
+	case below(f, p):
+		return yes
+	case below(strings.ToLower(f), strings.ToLower(p)):
+		return untold // there are disks to which case is nothing
+	}
+	if i := strings.IndexAny(p, "*?["); i >= 0 { // a pattern, to some programs: what stands before it says where it begins
+		start := path.Clean(p[:strings.LastIndexByte(p[:i], '/')+1])
+		if below(start, f) {
+			return untold
+		}
+	}
+	return no
+}
+
+// below says whether a cleaned path is that folder or stands below it.
+func below(folder, p string) bool {
+	rest, ok := strings.CutPrefix(p, strings.TrimSuffix(folder, "/"))
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // absolute resolves a path; false: it cannot be told where it leads. A path of Windows comes with slashes and its drive
@@ -40,7 +61,7 @@ func absolute(p, base, home string) (string, bool) {
 	if full, ok := rooted(p); ok {
 		return full, true
 	}
-	if base, ok := rooted(base); ok && !strings.Contains(p, `\`) {
+	if base, ok := rooted(base); ok {
 		return path.Join(base, p), true
 	}
 	return "", false
@@ -61,7 +82,7 @@ func doubtfulPath(p string) bool {
 		return true
 	}
 	windows := drive(p)
-	if !windows && scheme.MatchString(p) || windows && strings.Contains(p[2:], ":") {
+	if !windows && (scheme.MatchString(p) || strings.Contains(p, `\`)) || windows && strings.Contains(p[2:], ":") {
 		return true
 	}
 	for name := range strings.FieldsFuncSeq(p, func(r rune) bool { return r == '/' || r == '\\' }) {
@@ -99,20 +120,45 @@ func rooted(p string) (string, bool) {
 	return "", false
 }
 
-// matchesHost says whether a URL leads to that host. Without a port the host is meant at its scheme's own port.
-func matchesHost(want, raw string) bool {
+// fitsHost says whether a URL leads to that host. Without a port the host is meant at its scheme's own port; whether it is
+// at another one too cannot be told.
+func fitsHost(want, raw string) fit {
+	want, wantPort, ok := hostName(want)
+	if !ok {
+		return no
+	}
 	host, port, ok := hostOf(raw)
 	if !ok {
-		return false
+		return untold
 	}
-	want, wantPort, ok := hostName(want)
-	if !ok || port != wantPort {
-		return false
-	}
+	same := host == want
 	if below, any := strings.CutPrefix(want, "*."); any {
-		return strings.HasSuffix(host, "."+below)
+		same = strings.HasSuffix(host, "."+below)
 	}
-	return host == want
+	switch {
+	case !same && sameAddress(want, host):
+		return untold
+	case !same:
+		return no
+	case port == wantPort:
+		return yes
+	case wantPort == "":
+		return untold
+	}
+	return no
+}
+
+// sameAddress says whether a host may be the address want in other digits: 127.1, 0x7f000001, ::ffff:7f00:1.
+func sameAddress(want, host string) bool {
+	a, err := netip.ParseAddr(want)
+	if err != nil {
+		return false
+	}
+	if b, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap() == b.Unmap()
+	}
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	return last != "" && last[0] >= '0' && last[0] <= '9'
 }
 
 // hostOf is where a URL of the web leads, in the form that names are looked up in; false: readers might disagree.
@@ -156,5 +202,5 @@ func hostName(s string) (host, port string, ok bool) {
 // Outside says that a path leads out of a folder, or that it cannot be told where it leads. Of no folder, or no path, it
 // says nothing.
 func (p Place) Outside(folder, file string) bool {
-	return folder != "" && file != "" && !within(folder, file, folder, p.Home)
+	return folder != "" && file != "" && within(folder, file, folder, p.Home) != yes
 }

@@ -227,7 +227,7 @@ func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (stat
 	it.Kind, it.State, it.Priority = inbox.Question, inbox.Open, inbox.High
 	it.Content.Project, it.Content.Call = "for "+to.ID, &ask.subject.Call
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}
-	if it, err = t.insert(it, from.Peer); err != nil {
+	if it, err = t.insertNoted(it, from.Peer, ask.ruling.Asks()); err != nil {
 		return "", "", err
 	}
 	w.Item, w.Gated = it.ID, true

@@ -140,8 +140,13 @@ func (t *turn) forward(w crew.Work, item, method string, note []byte) error {
 
 // insert stores a new item.
 func (t *turn) insert(it inbox.Item, actor string) (inbox.Item, error) {
+	return t.insertNoted(it, actor, "")
+}
+
+// insertNoted is insert with a note in the item's history.
+func (t *turn) insertNoted(it inbox.Item, actor, note string) (inbox.Item, error) {
 	it.ForOperator = it.Content.PersonOnly
-	it, _, _, err := t.Insert(inbox.New{Item: it, Entry: inbox.Entry{At: t.now, Actor: "agent:" + actor, Action: "submitted"}, MaxOpen: t.b.depth()})
+	it, _, _, err := t.Insert(inbox.New{Item: it, Entry: inbox.Entry{At: t.now, Actor: "agent:" + actor, Action: "submitted", Note: note}, MaxOpen: t.b.depth()})
 	if err == nil {
 		t.changes = append(t.changes, inbox.Change{Item: it})
 		t.due = t.due || !it.ExpiresAt.IsZero()

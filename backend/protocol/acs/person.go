@@ -37,7 +37,7 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		return b.finish(ctx, s, denied(reasonStore, storeFailed), &gate.Judgement{Judge: "system:" + reasonStore}), nil
 	}
 	s.item = item.ID
-	entry := inbox.Entry{At: s.at, Actor: "agent:" + s.session.Agent, Action: "submitted"}
+	entry := inbox.Entry{At: s.at, Actor: "agent:" + s.session.Agent, Action: "submitted", Note: b.Gate.Judge(s.subject).Asks()}
 	it, _, err := b.Inbox.Submit(ctx, inbox.New{Item: item, Entry: entry, MaxOpen: b.Depth()})
 	var full *inbox.LimitError
 	switch {

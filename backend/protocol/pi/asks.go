@@ -116,7 +116,7 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 	if a.Tool != nil {
 		it.Content.Call = l.toolCall(e, a.Tool.Name, a.Tool.Arguments, a.Tool.Call, prompt)
 	}
-	ended, err := l.decided(ctx, w, a, it)
+	ended, err := l.decided(ctx, w, a, it, "")
 	if err != nil {
 		return pirpc.Answer{}
 	}
@@ -124,11 +124,12 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 }
 
 // decided submits a card and returns it as it ended: by the person, by its deadline, or because nobody waits any more.
-func (l *live) decided(ctx context.Context, w *waiting, a pirpc.Ask, it inbox.Item) (inbox.Item, error) {
+// note says why the person is asked, where a rule says so.
+func (l *live) decided(ctx context.Context, w *waiting, a pirpc.Ask, it inbox.Item, note string) (inbox.Item, error) {
 	if err := ctx.Err(); err != nil {
 		return it, err // nobody waits for it any more
 	}
-	entry := inbox.Entry{At: it.ReceivedAt, Actor: "agent:" + it.Agent, Action: "submitted"}
+	entry := inbox.Entry{At: it.ReceivedAt, Actor: "agent:" + it.Agent, Action: "submitted", Note: note}
 	it, _, err := l.b.Inbox.Submit(context.WithoutCancel(ctx), inbox.New{Item: it, Entry: entry, MaxOpen: l.b.Depth()})
 	if err != nil {
 		var full *inbox.LimitError

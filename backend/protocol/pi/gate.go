@@ -86,7 +86,8 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	call := l.toolCall(e, g.Tool, g.Input, g.Call, prompt)
 	s := gate.Subject{Protocol: Name, Agent: e.agent, At: a.At, Call: *call}
 	w.call = g.Call
-	if r := l.b.Gate.Judge(s); r.Verdict != gate.Ask {
+	r := l.b.Gate.Judge(s)
+	if r.Verdict != gate.Ask {
 		if !l.judged(ctx, w, a, gate.Ruled(s, r, l.b.Now())) {
 			return w.fail("The hub could not record its decision.")
 		}
@@ -98,7 +99,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
 		return w.fail("The hub could not record the question.")
 	}
-	it, err := l.decided(ctx, w, a, it)
+	it, err := l.decided(ctx, w, a, it, r.Asks())
 	if err != nil {
 		l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID, Verdict: gate.Deny, Judge: "system:error", DecidedAt: l.b.Now()})
 		return w.fail("The hub could not ask the person.")

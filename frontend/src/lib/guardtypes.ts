@@ -36,6 +36,8 @@ export interface CallView {
   editable: string[];
   /** Set where an allow also answers the agent's own question. */
   warning?: string;
+  /** The rule that leaves it to the person. `untold`: it cannot be told whether the rule is about the call. */
+  asks?: { id: string; text: Text; verdict: Verdict; untold?: boolean };
 }
 
 /** `diff`: where `from` and `to` are not all of what they were. */
@@ -53,19 +55,23 @@ export interface Match {
   hours?: { from: string; to: string; days?: number[] };
 }
 
-/** A rule that the hub suggests on a call's card. `past`: how many past calls it would have matched. */
-export interface RuleOffer { scope: 'session' | 'always'; verdict: 'allow' | 'deny'; match: Match; text: string; warnings: string[]; past: number }
+/** Texts of a match in which something is not what it looks like, as they are to be shown. */
+export type Marked = Record<string, Text>;
+
+/** A rule that the hub suggests on a call's card. `past`: how many past calls it would have matched; `aside`: the arguments that do not count as others. */
+export interface RuleOffer { scope: 'session' | 'always'; verdict: 'allow' | 'deny'; match: Match; text: Text; marked?: Marked; aside?: string; warnings: string[]; past: number }
 
 export interface RuleBody { verdict: Verdict; match: Match; reason?: string; before?: string }
 
 export interface RuleView {
-  id: string; verdict: Verdict; reason: Text; reason_text: string; match: Match; text: string; warnings: string[];
+  id: string; verdict: Verdict; reason: Text; reason_text: string; match: Match; text: Text; marked?: Marked; warnings: string[];
   created_at: number; created_by: string; item?: string; uses: number; last_used?: number; revoked_at?: number; revoked_by?: string;
 }
 
-/** What a rule would have done to the calls that were. `calls` are the newest that it matches. */
+/** What a rule would have done to the calls that were. `calls` are the newest that it matches, or of which that cannot be told:
+ *  these are `untold`. `aside`: the arguments that do not count as others. */
 export interface DryRun {
-  text: string; warnings: string[]; tried: number; since: number; matched: number;
+  text: Text; marked?: Marked; aside?: string; warnings: string[]; tried: number; since: number; matched: number; untold: number;
   changes: { was: string; would: string; count: number }[];
   calls: { at: number; agent: Text; tool: Text; summary: Text; was: string; judge: string; would: string; item?: string }[];
 }

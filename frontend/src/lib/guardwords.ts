@@ -1,6 +1,6 @@
 // Words for calls and for what the Guardian saw: steps, alerts, chains, rules. How a call ended is in itemwords.ts.
 import { count, endBy, moment, plain, plural, span } from './format';
-import type { AlertKind, CallPart, CallView, Chain, DryRun, GuardAlert, GuardedView, StepView, Verdict } from './guardtypes';
+import type { AlertKind, CallPart, CallView, Chain, DryRun, GuardAlert, GuardedView, Marked, StepView, Verdict } from './guardtypes';
 import { isVerdict, verdictName, type Shown } from './itemwords';
 import type { Text } from './types';
 
@@ -66,11 +66,19 @@ export const callRisks = (c: CallView): string[] => c.parts.flatMap((p) => [
 ]);
 
 /** What a rule matches of the calls that were. */
-export function triedWords(run: Pick<DryRun, 'tried' | 'matched' | 'since' | 'changes'>, now: number): string {
+export function triedWords(run: Pick<DryRun, 'tried' | 'matched' | 'untold' | 'since' | 'changes'>, now: number): string {
   if (run.tried === 0) return 'There are no past calls to try it on.';
-  if (run.matched === 0) return `It matches none of the ${plural(run.tried, 'past call')} since ${moment(run.since, now)}.`;
-  return `It matches ${plural(run.matched, 'call')} of the ${count(run.tried)} since ${moment(run.since, now)}${run.changes.length === 0 ? ', and would have changed none' : ''}.`;
+  const untold = run.untold > 0 ? ` Of ${plural(run.untold, 'call')}${run.matched > 0 ? ' more' : ''} it cannot be told.` : '';
+  if (run.matched === 0) return `It ${untold ? 'certainly ' : ''}matches none of the ${plural(run.tried, 'past call')} since ${moment(run.since, now)}.${untold}`;
+  return `It matches ${plural(run.matched, 'call')} of the ${count(run.tried)} since ${moment(run.since, now)}${run.changes.length === 0 ? ', and would have changed none' : ''}.${untold}`;
 }
+
+/** A text as the hub shows it, where something in it is not what it looks like. */
+export const markedAs = (marked: Marked | undefined, text: string): Text | undefined => (marked && Object.hasOwn(marked, text) ? marked[text] : undefined);
+
+/** Why a rule leaves a call to the person; the rule itself stands after it. */
+export const askedWords = (asks: NonNullable<CallView['asks']>): string =>
+  asks.untold ? `It cannot be told whether this is one of the calls that a rule ${asks.verdict === 'deny' ? 'denies' : 'asks about'}:` : 'A rule asks you about this:';
 
 /** What makes alerts one: their kind and agent, and the session where they are about a record. */
 export const alertKey = (a: GuardAlert): string => `${a.kind} ${plain(a.agent)} ${a.session ?? ''}`;

@@ -94,7 +94,7 @@ export interface Outcome {
   /** For a call that was allowed otherwise than asked: what changed. */
   arguments_changed?: ArgumentChange[];
   /** Set when a rule judged it. */
-  rule?: { id: string; text: string };
+  rule?: { id: string; text: Text };
 }
 
 export interface HistoryEntry { at: number; actor: string; action: string; note?: Text }
