@@ -339,6 +339,24 @@ func TestACSHistory(t *testing.T) {
 	within(t, loading).allowedTo(t)
 }
 
+// A reason that shows nothing is none, from the person and from a rule: the agent reads the hub's own words.
+func TestACSBlankReasonsAreNone(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	waiting := a.hold(a.signed(a.request("steps/toolCallRequest", bash("ls"))))
+	h.operator().answer(h.cards(1)[0], msg{"resolution": "answered", "value": "deny", "comment": "  \u200b "}).want(200)
+	if got := within(t, waiting).deniedFor(t, "human_denied"); got.Result.Reasoning != "Refused by the person at this hub." {
+		t.Errorf("the person's: %s", got.raw)
+	}
+	made := h.operator().call("POST", "/api/rules", msg{"verdict": "deny", "reason": " \t ", "match": msg{"tool": "Bash"}}).want(201)
+	if made.get("reason_text") != "" {
+		t.Errorf("the rule: %s", made.body)
+	}
+	if got := a.step("steps/toolCallRequest", bash("ls")).deniedFor(t, "rule_denied"); got.Result.Reasoning != "A rule of the person at this hub refuses this." {
+		t.Errorf("a rule's: %s", got.raw)
+	}
+}
+
 // A call of which it cannot be told whether a rule denies it waits for the person, though a later rule allows it: its card
 // and its history name the rule.
 func TestACSAsksWhereARuleCannotBeToldToFit(t *testing.T) {

@@ -47,6 +47,8 @@ func (a *app) verifyChain(file, keyFile string) error {
 		return &exit{code: exitFailure}
 	}
 	switch {
+	case c.Steps == 0:
+		a.tell("OK: there is nothing to verify: 0 steps, and nothing is signed")
 	case secret == nil:
 		a.tell("OK: consistent in itself, %s; without --key that does not show who wrote it", plural(c.Steps, "step"))
 	case c.Signed == c.Steps:

@@ -317,21 +317,12 @@ func shortSpans(s string) []render.Span {
 
 func (p *partWriter) command(m wire.Member, value string, isText bool) {
 	if !isText {
-		elements, err := wire.Elements(m.Value)
-		if err != nil {
+		words, ok := gate.Words(m.Value)
+		if !ok {
 			p.other(m, "", false)
 			return
 		}
-		var words []string
-		for _, e := range elements {
-			word, ok := wire.String(e)
-			if !ok {
-				p.other(m, "", false)
-				return
-			}
-			words = append(words, word)
-		}
-		value = shellWords(words)
+		value = gate.Typed(words)
 	}
 	p.parts = append(p.parts, commandPart(m.Name, value, p.outside))
 }
@@ -344,25 +335,8 @@ func commandPart(name, command string, outside func(path string) bool) callPart 
 
 // viewCommand shows a command that runs in no agent's folder.
 func viewCommand(words []string) *callPart {
-	part := commandPart("command", shellWords(words), nil)
+	part := commandPart("command", gate.Typed(words), nil)
 	return &part
-}
-
-// shellWords is a command as one would type it to a shell.
-func shellWords(words []string) string {
-	typed := make([]string, len(words))
-	for i, w := range words {
-		typed[i] = shellWord(w)
-	}
-	return strings.Join(typed, " ")
-}
-
-// shellWord is a word as one would type it to a shell.
-func shellWord(word string) string {
-	if word != "" && !strings.ContainsAny(word, " \t\n'\"\\$`;&|<>()*?[]{}#~!") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // cut is as much of a text as there is room for.

@@ -48,19 +48,9 @@ func wordsOf(raw []byte, c inbox.Call) ([]string, bool) {
 	if text, ok := wire.String(raw); ok {
 		return shellWords(text, posix && !otherShell(c))
 	}
-	elements, err := wire.Elements(raw)
-	if err != nil {
-		return nil, false
-	}
-	words := make([]string, len(elements))
-	for i, e := range elements {
-		var ok bool
-		if words[i], ok = wire.String(e); !ok {
-			return nil, false
-		}
-	}
-	if len(words) == 0 || !isShell(words[0]) {
-		return words, true
+	words, ok := Words(raw)
+	if !ok || len(words) == 0 || !isShell(words[0]) {
+		return words, ok
 	}
 	if len(words) != 3 || (words[1] != "-c" && words[1] != "-lc") || !posixShell(words[0]) {
 		return nil, false

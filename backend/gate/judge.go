@@ -14,6 +14,7 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
+	"deskbell/backend/unseen"
 )
 
 // Config is what a Gate needs. Every field must be set.
@@ -183,6 +184,14 @@ type Draft struct {
 	Before string
 }
 
+// reason is the draft's reason; one that shows nothing is none.
+func (d Draft) reason() string {
+	if unseen.All(d.Reason) {
+		return ""
+	}
+	return d.Reason
+}
+
 // maxReason bounds a rule's reason, in bytes.
 const maxReason = 2000
 
@@ -236,7 +245,7 @@ func (g *Gate) Kept(ctx context.Context, item string) error {
 }
 
 func (g *Gate) rule(d Draft) Rule {
-	return Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.Reason, Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
+	return Rule{ID: "rule_" + inbox.RandomName()[:16], Verdict: d.Verdict, Reason: d.reason(), Match: d.Match, CreatedAt: g.Now(), CreatedBy: g.Operator().String(), Item: d.Item}
 }
 
 // Change replaces what a rule in force says: by a new rule in its place, so that what the old one judged stays told by
@@ -252,7 +261,7 @@ func (g *Gate) Change(ctx context.Context, id string, d Draft) (Rule, error) {
 		if before == "" {
 			before = id
 		}
-		if r = rules[i]; r.Verdict == d.Verdict && r.Reason == d.Reason && r.Match.same(d.Match) {
+		if r = rules[i]; r.Verdict == d.Verdict && r.Reason == d.reason() && r.Match.same(d.Match) {
 			return g.put(ctx, r, d, before, "rule moved")
 		}
 		if err := d.check(); err != nil {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"time"
+
+	"deskbell/backend/unseen"
 )
 
 // Verb is a way an item can be ended.
@@ -64,7 +66,10 @@ func (it Item) Apply(d Decision, actor Actor, outcomeID string, now time.Time) (
 	if !ok {
 		return Change{}, invalid("/resolution", "a %s cannot be ended by %q", it.Kind, d.Verb)
 	}
-	out := Outcome{ID: outcomeID, State: to, Actor: actor.String(), At: FormatTime(now), Comment: d.Comment}
+	out := Outcome{ID: outcomeID, State: to, Actor: actor.String(), At: FormatTime(now)}
+	if !unseen.All(d.Comment) {
+		out.Comment = d.Comment
+	}
 	switch d.Verb {
 	case Answer:
 		if err := it.Content.Request.accepts(d.Value); err != nil {

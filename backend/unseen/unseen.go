@@ -2,7 +2,10 @@
 // what makes them visible, go by it (frontend/src/lib/visible.ts has the same).
 package unseen
 
-import "unicode"
+import (
+	"strings"
+	"unicode"
+)
 
 // Is says whether a character shows nothing: white space, controls and formats, what a font is told to ignore, what is
 // assigned to nothing, and what is Blank.
@@ -29,4 +32,9 @@ func Blank(r rune) bool {
 		return true
 	}
 	return 0x1da9b <= r && r <= 0x1da9f || 0x1daa1 <= r && r <= 0x1daaf // fills and rotations of SignWriting
+}
+
+// All says whether a text shows nothing.
+func All(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return !Is(r) })
 }

@@ -89,6 +89,13 @@ func TestWhatElseACallSays(t *testing.T) {
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"}},"raw_command":"ls"}`, `{"command":"ls"}`, ``},
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"}},"raw_command":"rm -rf /"}`, `{"command":"ls"}`, `{"raw_command":"rm -rf /"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"shell"},"arguments":{"command":{"value":["ls","-l"]}},"raw_command":"ls -l"}`, `{"command":["ls","-l"]}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","x;","rm","-rf","/"]}},"raw_command":"ls x; rm -rf /"}`, `{"command":["ls","x;","rm","-rf","/"]}`, `{"raw_command":"ls x; rm -rf /"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","x;","rm"]}},"raw_command":"ls 'x;' rm"}`, `{"command":["ls","x;","rm"]}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","a b"]}},"raw_command":"ls a b"}`, `{"command":["ls","a b"]}`, `{"raw_command":"ls a b"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","*"]}},"raw_command":"ls *"}`, `{"command":["ls","*"]}`, `{"raw_command":"ls *"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["bash","-lc","ls | wc"]}},"raw_command":"bash -lc \"ls | wc\""}`, `{"command":["bash","-lc","ls | wc"]}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"},"cmd":{"value":"rm -rf /"}},"raw_command":"rm -rf /"}`, `{"command":"ls","cmd":"rm -rf /"}`, `{"raw_command":"rm -rf /"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":"ls"},"cmd":{"value":"rm -rf /"}},"raw_command":"ls"}`, `{"command":"ls","cmd":"rm -rf /"}`, `{"raw_command":"ls"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"X"},"arguments":{},"raw_command":"ls"}`, `{}`, `{"raw_command":"ls"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"X"},"arguments":{},"raw_command":""}`, `{}`, ``},
 		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"progressToken":7}}}`, `{"a":1}`, ``},
@@ -128,6 +135,8 @@ func TestDescribe(t *testing.T) {
 	const change = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"Bash", `{"command":"ls","description":"d"}`, "Bash: ls"},
+		{"Bash", `{"command":["ls","x;","-l"],"description":"d"}`, "Bash: ls 'x;' -l"},
+		{"Bash", `{"command":[1],"description":"d"}`, "Bash: d"},
 		{"Grep", `{"pattern":"login","path":"src"}`, "Grep: login in src"},
 		{"Grep", `{"path":"src","pattern":"login"}`, "Grep: login in src"},
 		{"Glob", `{"pattern":"**/*.go"}`, "Glob: **/*.go"},

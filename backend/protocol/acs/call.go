@@ -90,28 +90,27 @@ func present(editable []string, arguments []byte) []string {
 	})
 }
 
-// otherCommand is the raw_command of a call, where it is not the command among its arguments: it cannot be told which of
-// the two the agent runs.
+// commandNames are the arguments that say what a tool runs.
+var commandNames = []string{"command", "cmd", "script"}
+
+// otherCommand is the raw_command of a call, where it is not exactly the command among its arguments, by whatever names that
+// goes: it cannot be told which of them the agent runs.
 func otherCommand(payload, arguments []byte) []byte {
 	raw := pick(payload, "raw_command")
 	said, isText := wire.String(wireOf(payload, "raw_command"))
 	if string(raw) == "{}" || isText && said == "" {
 		return nil
 	}
-	for _, name := range []string{"command", "cmd"} {
-		command := wireOf(arguments, name)
-		text, ok := wire.String(command)
-		if words, err := wire.Elements(command); !ok && err == nil {
-			var all []string
-			for _, w := range words {
-				word, _ := wire.String(w)
-				all = append(all, word)
+	same := false
+	for _, name := range commandNames {
+		if command, ok := wire.Get(arguments, name); ok {
+			if same = isText && gate.SameCommand(said, command); !same {
+				return raw
 			}
-			text = strings.Join(all, " ")
 		}
-		if command != nil && isText && text == said {
-			return nil
-		}
+	}
+	if same {
+		return nil
 	}
 	return raw
 }
@@ -280,7 +279,11 @@ var telling = []string{"command", "file_path", "url", "query", "pattern", "path"
 
 func describe(tool string, arguments []byte) string {
 	for _, name := range telling {
-		text := wire.Text(arguments, name)
+		raw, _ := wire.Get(arguments, name)
+		text, isText := wire.String(raw)
+		if words, ok := gate.Words(raw); !isText && ok && name == "command" {
+			text = gate.Typed(words)
+		}
 		switch {
 		case text == "":
 			continue
@@ -319,9 +322,7 @@ func patched(text string) string {
 }
 
 // blank says that a text shows nothing: a card about it would ask the person about nothing.
-func blank(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !unseen.Is(r) })
-}
+func blank(text string) bool { return unseen.All(text) }
 
 // Retell is a line about a step for whoever reads its session, and the turn that it belongs to. Both are the agent's own
 // text, and follow from what was received: from that its chain vouches for them.

@@ -147,7 +147,7 @@ func ruled(r gate.Ruling) decision {
 	}
 	if r.Verdict == gate.Deny {
 		d.Verdict, d.Codes = deny, []string{reasonRule}
-		if d.Reasoning == "" {
+		if blank(d.Reasoning) {
 			d.Reasoning = "A rule of the person at this hub refuses this."
 		}
 	}
