@@ -100,7 +100,7 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 		d.add(levelFail, "hooks", "", "%s", err)
 		return nil
 	}
-	raw, err := os.ReadFile(file)
+	raw, err := readSettings(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		d.add(levelFail, "hooks", again, "there is no %s", file)
 		return nil
@@ -167,12 +167,21 @@ func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
 
 // acsDisabled looks for what turns all hooks off: in the settings file, beside it, and in the settings of the user.
 func (d *doctor) acsDisabled(file string) bool {
+	f := hooksOff(file)
+	if f != "" {
+		d.add(levelFail, "hooks", "take disableAllHooks out of "+f, "%s turns all hooks off (disableAllHooks)", f)
+	}
+	return f != ""
+}
+
+// hooksOff is the file that turns all hooks off; "": none does.
+func hooksOff(file string) string {
 	files := []string{file, filepath.Join(filepath.Dir(file), "settings.local.json")}
 	if home, err := os.UserHomeDir(); err == nil {
 		files = append(files, filepath.Join(home, ".claude", "settings.json"), filepath.Join(home, ".claude", "settings.local.json"))
 	}
 	for _, f := range files {
-		raw, err := os.ReadFile(f)
+		raw, err := readSettings(f)
 		if err != nil {
 			continue // that of the hooks is told elsewhere
 		}
@@ -180,11 +189,10 @@ func (d *doctor) acsDisabled(file string) bool {
 			Off bool `json:"disableAllHooks"`
 		}
 		if json.Unmarshal(raw, &settings) == nil && settings.Off {
-			d.add(levelFail, "hooks", "take disableAllHooks out of "+f, "%s turns all hooks off (disableAllHooks)", f)
-			return true
+			return f
 		}
 	}
-	return false
+	return ""
 }
 
 // acsAdapter says whether the adapter's file is where the hooks expect it.

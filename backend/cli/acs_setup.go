@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,13 +135,17 @@ func (a *app) acsSetup(ctx context.Context, f acsFlags) error {
 		if err != nil {
 			return err
 		}
-		out["written"], out["copy"] = done.change != fileLeft, done.backup
+		out["written"], out["copy"] = done.change != fileLeft && done.change != fileSame, done.backup
 		if done.backup != "" {
 			a.say("%s as it was is kept as %s", file, done.backup)
 		}
 		switch {
 		case done.change == fileLeft:
 			a.say("there is no %s, so nothing to take out", file)
+		case done.change == fileSame && f.remove:
+			a.say("%s has none of these hooks: nothing was written", file)
+		case done.change == fileSame:
+			a.say("%s has these hooks already: nothing was written", file)
 		case done.change == fileRemoved:
 			a.say("removed %s, which held nothing else: once Claude Code is restarted it asks this hub no more", file)
 		case f.remove:
@@ -148,6 +153,10 @@ func (a *app) acsSetup(ctx context.Context, f acsFlags) error {
 		default:
 			a.say("wrote %s: restart Claude Code, then run `deskbell acs doctor`", file)
 		}
+	}
+	if off := hooksOff(file); off != "" && !f.remove {
+		out["hooks_off"] = off
+		a.say("%s turns all hooks off (disableAllHooks): none of these fires until that is taken out", off)
 	}
 	switch {
 	case a.json:
@@ -199,12 +208,27 @@ const (
 	fileWritten = iota
 	fileRemoved // nothing but the hooks that went was in it
 	fileLeft    // it is not there, and nothing was to be written
+	fileSame    // it says all of it already
 )
 
 // written is what writeHooks did; backup is where the file as it was is kept, empty when there was none.
 type written struct {
 	change int
 	backup string
+}
+
+// readSettings reads a settings file; what is no file, such as a pipe, is refused before it is opened.
+func readSettings(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is no file", file)
+	}
+	return os.ReadFile(file)
+}
+
+// sameSettings says whether two settings say the same in the same order, however they are spaced.
+func sameSettings(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // writeHooks merges hooks into a settings file: what an ACS adapter ran before goes, everything else stays as it is and
@@ -217,8 +241,10 @@ func writeHooks(file string, hooks map[string][]hookGroup) (done written, err er
 	}
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
+	} else if linked {
+		return done, fmt.Errorf("%s is a link that leads to no file: %w", file, err)
 	}
-	before, err := os.ReadFile(file)
+	before, err := readSettings(file)
 	var mode fs.FileMode
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(hooks) == 0 {
@@ -234,6 +260,9 @@ func writeHooks(file string, hooks map[string][]hookGroup) (done written, err er
 	after, err := mergeHooks(before, hooks)
 	if err != nil {
 		return done, fmt.Errorf("%s: %w", file, err)
+	}
+	if before != nil && (sameSettings(before, after) || len(hooks) == 0 && empty(before)) {
+		return written{change: fileSame}, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return done, err

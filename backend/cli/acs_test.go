@@ -176,14 +176,27 @@ func TestRemovingTheHooksLeavesNothingOfThem(t *testing.T) {
 	if _, err := os.Stat(file); err == nil {
 		t.Errorf("its own file is left: %s", content())
 	}
-	for before, want := range map[string]string{`{}`: `{}`, `{"model":"opus"}`: "{\n  \"model\": \"opus\"\n}"} {
+	for before, want := range map[string]string{`{}`: `{}`, ``: ``, `{"model":"opus"}`: `{"model":"opus"}`} {
 		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		remove(fileWritten)
+		remove(fileSame) // there was nothing of ours in it
 		if got := content(); got != want {
 			t.Errorf("%s became %s", before, got)
 		}
+	}
+	if err := os.WriteFile(file, []byte(`{"model":"opus"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writeHooks(file, hooks); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := writeHooks(file, hooks); err != nil || done != (written{change: fileSame}) {
+		t.Errorf("a second time: %+v, %v", done, err)
+	}
+	remove(fileWritten)
+	if got := content(); got != "{\n  \"model\": \"opus\"\n}" {
+		t.Errorf("what was there before became %s", got)
 	}
 	// A link stays one that leads somewhere.
 	real := filepath.Join(dir, "real.json")

@@ -135,12 +135,18 @@ func TestVerifyChecksAChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", "acs-session.jsonl")
+	none := filepath.Join(t.TempDir(), "none.jsonl")
+	if err := os.WriteFile(none, []byte(`{"deskbell":"acs-session","version":1,"session":{"protocol":"acs","id":"s","agent":"acs/~/agent","agent_id":"agent","opened_at":"2026-09-19T09:59:58Z","steps":0,"head":""}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
 		{[]string{"--acs", file, "--key", key}, 1, "signature is not right"},
+		{[]string{"--acs", none, "--key", key}, 0, "there is nothing to verify: 0 steps, and nothing is signed"},
+		{[]string{"--acs", none}, 0, "there is nothing to verify"},
 		{[]string{file, "--key", key}, exitUsage, "--key belongs to --acs"},
 		{[]string{"--acs", file, "--key", key + "x"}, exitUsage, "no such file"},
 		{[]string{"--acs", file, "--ed25519", "k"}, exitUsage, "[acs ed25519]"},
