@@ -55,6 +55,34 @@ test('what is said beside the buttons of a rule is always in sight, and so is wh
   await page.says('dialog .now', /The agent is no longer waiting/);
 });
 
+test('a rule marks look-alikes as the card does, and says which arguments do not count', guarded, async ({ page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'ping \u0430pple', timeout: 5 });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.keys('a');
+  await page.says('dialog section .mark', /Cyrillic/);
+  await page.says('dialog section', /no others \(“description” and “timeout” do not count\)/);
+  await page.keys('3');
+  await page.says('dialog .sentence .mark', /Cyrillic/);
+  await page.says('dialog .sentence', /and no other arguments \(“description” and “timeout” do not count\)/);
+  await page.says('dialog .args [role="note"] .mark', /Cyrillic/);
+  await page.says('dialog .only', /“description” and “timeout” do not count/);
+  await p.keyboard.press('Escape');
+  c.leave();
+});
+
+test('a call that a rule may deny says which', guarded, async ({ hub, page, p, given: g }) => {
+  await hub.call('POST', '/api/rules', { verdict: 'deny', match: { tool: 'Bash', arguments: [{ name: 'command', op: 'command', value: 'rm' }] } });
+  await hub.call('POST', '/api/rules', { verdict: 'allow', match: { tool: 'Bash' } });
+  const c = await g.call('Bash', { command: 'ls; rm x' });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.says('main', /It cannot be told whether this is one of the calls that a rule denies: Calls of “Bash”/);
+  await p.click('main button:has-text("begins with the words “rm”")');
+  await page.says('main li', /Deny\s+Calls of “Bash”[\s\S]*Where that cannot be told of a call, you are asked\./);
+  c.leave();
+});
+
 test('a rule whose call left meanwhile answers nothing', guarded, async ({ hub, page, p, given: g }) => {
   const c = await g.call('Bash', { command: 'npm test' });
   await page.row(c.id).waitFor();
