@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"backend/signing":    {"backend/wire"},
 	"schemas":            {"backend/wire"},
 	"frontend":           {},
-	"backend/inbox":      {},
+	"backend/inbox":      {"backend/unseen"},
 	"backend/fleet":      {"backend/inbox", "backend/signing", "backend/render"},
 	"backend/settings":   {"backend/inbox", "backend/loopback"},
 	"backend/notify":     {},
