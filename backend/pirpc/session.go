@@ -67,6 +67,7 @@ type Session struct {
 	junk     *Row            // the last row, where it holds what is no record
 
 	ready, running, retrying, compacting, stopping, exited bool
+	over                                                   bool      // the run that was last begun has ended, and more may follow it
 	settles                                                bool      // this pi says when it has settled
 	idleAt                                                 time.Time // when it will count as idle; zero: it is not ending
 	first                                                  bool      // a record has come
