@@ -100,6 +100,7 @@ func (s *Session) response(f fields) {
 	if r.OK() {
 		s.applied(r)
 	}
+	s.unclearable = s.unclearable || r.Unknown() && r.Command.Type == "clear_queue"
 	if p.row != nil {
 		s.ranBash(p.row, r)
 	}
