@@ -123,6 +123,26 @@ func TestPiDialogs(t *testing.T) {
 	}
 }
 
+// What an extension asks is no call that asks leave, though the call is shown: no rule answers it, no comment goes with it,
+// and to dismiss it is not to deny it.
+func TestPiDialogsAreNoCalls(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	h.tellPi(id, `ASK {"method":"select","title":"Which?","options":["allow","deny"]}`)
+	it := walk(h.waitPiAsks(1)[0], []string{"id"})
+	detail := func() reply { return h.operator().call("GET", "/api/items/"+it, nil).want(http.StatusOK) }
+	if d := detail(); d.get("call", "shown") != "true" || d.get("request", "no_comment") != "true" || d.get("ask") != "" || d.get("rule_offers") != "" {
+		t.Errorf("the card: shown %q, no comment %q, ask %q, rules %s", d.get("call", "shown"), d.get("request", "no_comment"), d.get("ask"), d.get("rule_offers"))
+	}
+	if d := h.operator().call("GET", "/api/state", nil).want(http.StatusOK); d.get("counts", "guardian") != "" && d.get("counts", "guardian") != "0" {
+		t.Errorf("%s calls wait for leave", d.get("counts", "guardian"))
+	}
+	h.operator().call("POST", "/v1/messages/"+it+"/resolve", `{"resolution":"declined","comment":"ugly"}`).want(http.StatusOK)
+	if d := detail(); d.get("verdict") != "" || d.get("state") != "declined" {
+		t.Errorf("dismissed: verdict %q, state %q", d.get("verdict"), d.get("state"))
+	}
+}
+
 func lastTool(transcript string) string {
 	lines := strings.Split(strings.TrimSpace(transcript), "\n")
 	slices.Reverse(lines)

@@ -393,7 +393,7 @@ func scanOpenCall(row scanner) (it inbox.Item, err error) {
 
 // WaitingCalls is how many open calls wait for the person.
 func (s *Store) WaitingCalls(ctx context.Context) (n int, err error) {
-	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL`)
+	st, err := s.stmt(ctx, `SELECT count(*) FROM items WHERE state = 'open' AND for_operator = 1 AND json_extract(content, '$.call') IS NOT NULL AND json_extract(content, '$.call.shown') IS NULL`)
 	if err != nil {
 		return 0, err
 	}

@@ -36,6 +36,7 @@ type callView struct {
 	Session    string          `json:"session,omitempty"`
 	Request    string          `json:"request,omitempty"`
 	Subagent   bool            `json:"subagent"`
+	Shown      bool            `json:"shown,omitempty"` // no leave is asked for it: a question of another kind is about it
 	Prompt     []render.Span   `json:"prompt,omitempty"`
 	Steps      []callStep      `json:"steps"`
 	Parts      []callPart      `json:"parts"`

@@ -250,6 +250,7 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		return nil
 	}
 	v.Call = d.viewCall(it.Protocol, c)
+	v.Call.Shown = !it.Content.AsksLeave()
 	kept, err := d.keepsSteps(ctx, it.Protocol, c.Session)
 	if err != nil {
 		return err

@@ -87,6 +87,7 @@ type requestView struct {
 	AllowEdit    bool            `json:"allow_edit"`
 	AllowRespond bool            `json:"allow_respond"`
 	AllowIgnore  bool            `json:"allow_ignore"`
+	NoComment    bool            `json:"no_comment,omitempty"` // a comment reaches nobody
 }
 
 type fileView struct {
@@ -257,7 +258,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		r.UndoUntil = ms(it.Pending.CommitAt)
 	}
 	switch {
-	case it.Content.Call != nil:
+	case it.Content.AsksLeave():
 		r.Ask, r.Verdict = "call", it.Outcome.Verdict()
 	case it.Content.Command != nil:
 		r.Ask = "start"
@@ -327,7 +328,7 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		v.Command = viewCommand(c.Command)
 	}
 	if q := c.Request; q != nil {
-		v.Request = &requestView{Mode: q.Mode, Schema: q.Schema, AllowEdit: q.AllowEdit, AllowRespond: !q.ForbidRespond, AllowIgnore: !q.ForbidIgnore}
+		v.Request = &requestView{Mode: q.Mode, Schema: q.Schema, AllowEdit: q.AllowEdit, AllowRespond: !q.ForbidRespond, AllowIgnore: !q.ForbidIgnore, NoComment: q.NoComment}
 		for _, o := range q.Options {
 			ov := optionView{Value: o.Value, Label: render.Visible(o.Label)}
 			if o.Description != "" {

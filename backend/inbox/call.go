@@ -47,6 +47,8 @@ type Call struct {
 	BypassesPrompt string `json:"bypasses_prompt,omitempty"`
 	// Subagent says that the call starts another agent.
 	Subagent bool `json:"subagent,omitempty"`
+	// Shown says that no leave is asked for it: it is there to show what a question of another kind is about.
+	Shown bool `json:"shown,omitempty"`
 }
 
 // Step is something an agent did before it asked.
@@ -61,7 +63,7 @@ type Step struct {
 // AsksLeave says that the call may be allowed or denied, by a rule too. One that does not is there to show what a
 // question of another kind is about.
 func (c Content) AsksLeave() bool {
-	if c.Call == nil || c.Request == nil {
+	if c.Call == nil || c.Call.Shown || c.Request == nil {
 		return false
 	}
 	_, ok := c.Request.Option(Allow)

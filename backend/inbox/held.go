@@ -65,7 +65,7 @@ func (in *Inbox) Rule(ctx context.Context, id, rule, value, reason string) (Item
 		return Item{}, err
 	}
 	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
-		if it.Terminal() || it.Content.Call == nil || it.Pending != nil {
+		if it.Terminal() || !it.Content.AsksLeave() || it.Pending != nil {
 			return unchanged(it)
 		}
 		it.Marks.Read = true

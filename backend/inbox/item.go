@@ -176,7 +176,8 @@ type Request struct {
 	AllowEdit     bool            `json:"allow_edit,omitempty"`
 	ForbidRespond bool            `json:"forbid_respond,omitempty"`
 	ForbidIgnore  bool            `json:"forbid_ignore,omitempty"`
-	Default       json.RawMessage `json:"default,omitempty"` // the answer if nobody decides in time; nil: none
+	NoComment     bool            `json:"no_comment,omitempty"` // the agent is sent no word besides the answer
+	Default       json.RawMessage `json:"default,omitempty"`    // the answer if nobody decides in time; nil: none
 }
 
 // Option returns the listed option with that value.

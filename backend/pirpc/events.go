@@ -100,6 +100,7 @@ func (s *Session) response(f fields) {
 	if r.OK() {
 		s.applied(r)
 	}
+	s.unclearable = s.unclearable || r.Unknown() && r.Command.Type == "clear_queue"
 	if p.row != nil {
 		s.ranBash(p.row, r)
 	}
@@ -243,7 +244,7 @@ func (s *Session) event(kind string, f fields, line []byte) {
 			s.touch(s.failed)
 		}
 		s.failed = nil
-		s.ready, s.running, s.retrying, s.idleAt, s.Info.Retry = true, true, false, time.Time{}, nil
+		s.ready, s.running, s.over, s.retrying, s.idleAt, s.Info.Retry = true, true, false, false, time.Time{}, nil
 	case "agent_end":
 		s.runEnded(f)
 	case "agent_settled":
@@ -301,6 +302,7 @@ func (s *Session) runEnded(f fields) {
 		s.touch(r)
 		delete(s.messages, key)
 	}
+	s.over = true
 	if !s.settles && !f.bool("willRetry", "will_retry") {
 		s.idleAt = s.now.Add(quiet)
 	}
@@ -328,7 +330,7 @@ func (s *Session) compaction(ended bool, f fields) {
 		r.Blocks = []Block{b}
 	}
 	s.touch(r)
-	if s.running && !s.settles && !f.bool("willRetry", "will_retry") {
+	if s.running && s.over && !s.settles && !f.bool("willRetry", "will_retry") { // in the middle of a run it goes on
 		s.idleAt = s.now.Add(quiet)
 	}
 }

@@ -310,6 +310,25 @@ func TestRetriesAreNotIdle(t *testing.T) {
 	}
 }
 
+// A pi of 0.84.4 or later compacts in the middle of a run, after which nothing says that the run goes on. In the first run
+// of a process it has not said yet that it settles either: the run is over when it ends, and not before.
+func TestACompactionInTheMiddleOfARunIsNotItsEnd(t *testing.T) {
+	s := tell(`{"type":"agent_start"}`, `{"type":"turn_start"}`, `{"type":"compaction_start","reason":"threshold"}`,
+		`{"type":"compaction_end","reason":"threshold","result":{"summary":"so far"},"aborted":false,"willRetry":false}`,
+		`{"type":"message_start","message":{"role":"assistant","content":[]}}`,
+		`{"type":"message_update","assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"go"}}`, toolStart, confirm)
+	later := noon.Add(time.Minute)
+	s.note(s.Tick(later))
+	if s.State() != Waiting || !s.Busy() || len(s.ended) != 0 || !s.rows[1].Open {
+		t.Fatalf("%s, busy %v, dialogs ended %+v, the answer is open: %v", s.State(), s.Busy(), s.ended, s.rows[1].Open)
+	}
+	s.tell(`{"type":"agent_end","messages":[],"willRetry":false}`, `{"type":"compaction_start","reason":"threshold"}`, `{"type":"compaction_end","reason":"threshold","willRetry":false}`)
+	s.note(s.Tick(later))
+	if s.Busy() {
+		t.Errorf("after the end of the run, and the compaction that followed it: %s", s.State())
+	}
+}
+
 // A dialog knows the call that asks, with all of its arguments, even with two calls at once.
 func TestADialogKnowsItsCall(t *testing.T) {
 	all := frames(t)

@@ -67,7 +67,9 @@ type Session struct {
 	junk     *Row            // the last row, where it holds what is no record
 
 	ready, running, retrying, compacting, stopping, exited bool
+	over                                                   bool      // the run that was last begun has ended, and more may follow it
 	settles                                                bool      // this pi says when it has settled
+	unclearable                                            bool      // it has said that it cannot clear its queue
 	idleAt                                                 time.Time // when it will count as idle; zero: it is not ending
 	first                                                  bool      // a record has come
 	seed                                                   bool      // it speaks the form of other tools' schemas
@@ -307,7 +309,7 @@ func (s *Session) Stop(now time.Time) Effects {
 	s.begin(now)
 	s.retire(WhyStopped, func(Ask) bool { return true })
 	if !s.exited {
-		if s.settles && len(s.Info.Steering)+len(s.Info.FollowUp) > 0 {
+		if !s.unclearable && len(s.Info.Steering)+len(s.Info.FollowUp) > 0 {
 			s.tell("clear_queue")
 		}
 		if s.expects(func(p pending) bool { return p.command.Type == "bash" }) { // also one that an earlier session left

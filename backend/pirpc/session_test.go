@@ -158,6 +158,29 @@ func TestAStopDismissesDialogsFirst(t *testing.T) {
 	}
 }
 
+// What waits to be told is forgotten in a process's first run as well, before pi could say that it settles. A pi that does
+// not know the command says so, and is not asked again.
+func TestAStopForgetsTheQueueInTheFirstRun(t *testing.T) {
+	queue := `{"type":"queue_update","steering":["x"],"followUp":["y"]}`
+	s := tell(`{"type":"agent_start"}`, queue)
+	s.note(s.Stop(noon))
+	kinds := func() (all []string) {
+		for _, w := range s.written {
+			all = append(all, object([]byte(w)).text("type"))
+		}
+		return all
+	}
+	if got := strings.Join(kinds(), " "); got != "clear_queue abort" {
+		t.Fatalf("written: %s", got)
+	}
+	s.tell(`{"type":"response","command":"clear_queue","success":false,"error":"Unknown command: clear_queue"}`, `{"type":"response","id":"h2","command":"abort","success":true}`, `{"type":"agent_start"}`, queue)
+	s.written = nil
+	s.note(s.Stop(noon))
+	if got := strings.Join(kinds(), " "); got != "abort" {
+		t.Errorf("written to one that does not know it: %s", got)
+	}
+}
+
 // A timer is run from the arrival, and a little before pi's own.
 func TestATimerEndsADialogBeforePiDoes(t *testing.T) {
 	s := tell(`{"type":"extension_ui_request","id":"u1","method":"confirm","title":"?","message":"","timeout":3000}`, `{"type":"extension_ui_request","id":"u0","method":"confirm","title":"?","message":"","timeout":0}`)

@@ -39,6 +39,13 @@ describe('a key that cannot act says why', () => {
     expect(whyNot('allow', scene(item()))).toMatch(/^Only a call is allowed/);
     expect(whyNot('allow', scene(null))).toBe('Select a question first: j.');
   });
+  it('on a question of pi that shows a call and asks no leave for it', () => {
+    const dialog = (more: object) => item({ call: { shown: true }, request: { ...request, allow_edit: false, no_comment: true, ...more } });
+    expect(whyNot('allow', scene(dialog({ options: [{ value: 'allow', label: [] }] })))).toMatch(/^Only a call is allowed/);
+    expect(whyNot('comment', scene(dialog({})))).toBe('Pi is sent the answer alone: a comment would reach nobody.');
+    expect(whyNot('write', scene(dialog({ mode: 'input' })))).toBeNull();
+    expect(whyNot('decline', scene(dialog({})))).toBeNull();
+  });
   it('on rules', () => {
     expect(whyNot('new-rule', scene(null))).toMatch(/g r/);
     expect(whyNot('new-rule', scene(null, { byKey: false }))).toBeNull();

@@ -115,6 +115,7 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 	it := l.item(e, a)
 	if a.Tool != nil {
 		it.Content.Call = l.toolCall(e, a.Tool.Name, a.Tool.Arguments, a.Tool.Call, prompt)
+		it.Content.Call.Shown = true
 	}
 	ended, err := l.decided(ctx, w, a, it, "")
 	if err != nil {
@@ -182,7 +183,7 @@ func (l *live) item(e *epoch, a pirpc.Ask) inbox.Item {
 	it := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: e.agent, Title: title, Priority: inbox.High,
 		ReceivedAt: now, ChangedAt: now, Original: a.Raw,
-		Content: inbox.Content{Body: body(a, title), Project: oneLine(l.where(), 500), Runtime: Name, Held: true, PersonOnly: true, Request: request(a)},
+		Content: inbox.Content{Body: body(a, title), Project: oneLine(l.where(), 500), Runtime: Name, Held: true, PersonOnly: true, Request: dialogRequest(a)},
 	}
 	if !a.Deadline.IsZero() {
 		// A little before the dialog's own end, so that the card has expired when that comes.
@@ -210,6 +211,13 @@ func body(a pirpc.Ask, title string) string {
 		fence += "`"
 	}
 	return fence + "\n" + text + "\n" + fence
+}
+
+// dialogRequest is request for the person: pi is sent the answer, and no word of theirs besides.
+func dialogRequest(a pirpc.Ask) *inbox.Request {
+	r := request(a)
+	r.NoComment = true
+	return r
 }
 
 // request is the answers that a dialog takes, in the inbox's words.

@@ -10,6 +10,7 @@ import { drafts, type Editor } from './drafts.svelte';
 import { inFirstRun } from './firstrun';
 import { focusField } from './formfocus';
 import { inbox } from './inbox.svelte';
+import { asksLeave } from './itemwords';
 import type { CommandId } from './keys';
 import { focusItem, focusList, focusPage, go, leaveAgent, leavePi, leaveSession, onlyAgent } from './navigate';
 import { prefs } from './prefs.svelte';
@@ -138,10 +139,10 @@ export function choices(d: Detail): Option[] {
 }
 
 export function choose(d: Detail, option: Option): void {
-  if (d.call && option.value === ALLOW_EDITED) return edit('arguments');
+  if (asksLeave(d) && option.value === ALLOW_EDITED) return edit('arguments');
   if (d.ask && option.value !== 'deny' && !wasRead(d)) return;
   const name = optionName(option, choices(d));
-  const leave = d.call && { deny: 'Denied', allow: 'Allowed', approve: 'Allowed' }[option.value];
+  const leave = asksLeave(d) && { deny: 'Denied', allow: 'Allowed' }[option.value];
   void decisions.send(d.id, { resolution: 'answered', value: option.value }, leave || `Answered “${name}”`, leave ? undefined : name);
 }
 
@@ -191,13 +192,14 @@ function shown(): boolean {
 }
 
 /** A call is denied rather than declined: the agent is told no. */
-const denies = (d: Detail): boolean => d.call !== undefined && choices(d).some((o) => o.value === 'deny');
+const denies = (d: Detail): boolean => asksLeave(d) && choices(d).some((o) => o.value === 'deny');
 
 /** Whether what the selected item asks for has this editor. */
 export function canEdit(d: Detail, editor: Editor): boolean {
   if (!d.answerable.ok || d.state !== 'open' || d.held_decision) return false;
   if (editor === 'answer') return d.request !== undefined && d.request.mode !== 'input' && d.request.allow_edit && d.request.allow_respond;
-  if (editor === 'arguments' || editor === 'review') return d.call !== undefined && choices(d).some((o) => o.value === ALLOW_EDITED);
+  if (editor === 'arguments' || editor === 'review') return asksLeave(d) && choices(d).some((o) => o.value === ALLOW_EDITED);
+  if (editor === 'comment' && d.request?.no_comment) return false;
   if (editor === 'decline') return d.action !== undefined || d.request?.allow_ignore === true || denies(d);
   return d.kind !== 'notice';
 }
@@ -223,7 +225,7 @@ export function closeEditor(id: string): void {
 export function edit(editor: Editor): void {
   const d = reader.detail;
   if (editor === 'answer' && d?.request?.mode === 'input' && reader.ready && shown()) { fill(); return; }
-  if (editor === 'answer' && d?.call) return edit('arguments');
+  if (editor === 'answer' && d && asksLeave(d)) return edit('arguments');
   if (!d || !reader.armed || !shown() || !canEdit(d, editor)) return;
   const draft = drafts.of(d.id);
   draft.grab = true;
@@ -243,7 +245,7 @@ export function decline(d: Detail): void {
 /** Allowing a call: how long it shall hold is asked where there is a choice, and pressed again where there is none. */
 function allow(): void {
   const d = reader.detail;
-  if (!d?.call || !shown()) return;
+  if (!d || !asksLeave(d) || !shown()) return;
   if (!reader.armed) return ui.hint('This one only just came up. Press again to answer it.');
   if (reader.ready && choices(d).some((o) => o.value === 'allow')) askLonger(d, 'allow');
 }

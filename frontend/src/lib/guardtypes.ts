@@ -27,6 +27,8 @@ export interface CallView {
   /** The call's own id in it. */
   request?: string;
   subagent: boolean;
+  /** No leave is asked for it: a question of another kind is about it. */
+  shown?: boolean;
   prompt?: Text;
   steps: { at: number; what: string; text: Text }[];
   parts: CallPart[];

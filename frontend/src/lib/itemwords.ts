@@ -1,6 +1,6 @@
 // One word for each thing an item can be and each way in which it can end, calls with their verdicts, the same everywhere.
 import { moment, plain, who } from './format';
-import type { Verdict } from './guardtypes';
+import type { CallView, Verdict } from './guardtypes';
 import type { Box, Detail, Priority, Row, State } from './types';
 
 const states: Record<State, string> = {
@@ -46,10 +46,13 @@ export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_unt
   return row.kind === 'task' ? 'Task for you' : 'Question for you';
 }
 
+/** It asks leave for its call: a call may also be there to show what a question is about. */
+export const asksLeave = (d: { call?: Pick<CallView, 'shown'> | undefined }): boolean => d.call !== undefined && !d.call.shown;
+
 /** What it meant that nobody answered in time, to go behind "Expired:". */
 export function lapsedWords(d: Pick<Detail, 'protocol' | 'kind' | 'call'>): string {
   if (d.protocol === 'pi') return 'nobody answered in time; pi went on without you (counted as no).';
-  if (d.call) return 'nobody answered in time; the hub said no.';
+  if (asksLeave(d)) return 'nobody answered in time; the hub said no.';
   return d.kind === 'task' ? 'nobody did it.' : 'nobody answered, and the agent gets no answer.';
 }
 

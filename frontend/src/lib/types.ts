@@ -71,6 +71,8 @@ export interface Request {
   options?: Option[];
   schema?: JSONSchema;      // mode input
   allow_edit: boolean; allow_respond: boolean; allow_ignore: boolean;
+  /** A comment reaches nobody: the agent is sent the answer alone. */
+  no_comment?: boolean;
 }
 
 /** The flat JSON Schema of an input ask: what the form is made from. */

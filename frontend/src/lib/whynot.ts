@@ -1,7 +1,7 @@
 // Why a command cannot act right now, in words; '' where that goes without saying, null where it can.
 import type { CommandId } from './keys';
 import { moment } from './format';
-import { stateName } from './itemwords';
+import { asksLeave, stateName } from './itemwords';
 import type { Detail, Row } from './types';
 
 /** What the commands are about to act on. */
@@ -84,15 +84,16 @@ function whyNotDecide(id: CommandId, s: Scene): string | null {
   const takes = (value: string): boolean => r?.options?.some((o) => o.value === value) ?? false;
   switch (id) {
     case 'allow':
-      if (!d.call) return 'Only a call is allowed: answer this one with its number, or with w.';
+      if (!asksLeave(d)) return 'Only a call is allowed: answer this one with its number, or with w.';
       return takes('allow') ? null : 'This call cannot be allowed as it is asked.';
     case 'write':
-      if (d.call) return takes('allow_edited') ? null : 'The arguments of this call cannot be changed: allow it, or deny it with d.';
+      if (asksLeave(d)) return takes('allow_edited') ? null : 'The arguments of this call cannot be changed: allow it, or deny it with d.';
       if (d.action) return 'A task takes no answer: complete it, or dismiss it with d.';
       if (r?.mode === 'input') return null;
       if (!r?.allow_respond) return 'This agent takes no answer; it can only be declined.';
       return r.allow_edit ? null : 'This agent takes only one of its own choices.';
-    case 'decline': return d.action || (d.call && takes('deny')) || r?.allow_ignore ? null : 'This agent does not take a decline: it needs one of the answers.';
+    case 'comment': return r?.no_comment ? 'Pi is sent the answer alone: a comment would reach nobody.' : null;
+    case 'decline': return d.action || (asksLeave(d) && takes('deny')) || r?.allow_ignore ? null : 'This agent does not take a decline: it needs one of the answers.';
     case 'choose':
       if (d.action) return d.action.checklist.length ? null : 'This task has no steps to tick.';
       if (!r?.allow_respond) return 'This agent takes no answer; it can only be declined.';

@@ -404,6 +404,25 @@ test('a call says that it waits for leave, and who did not give it, and why', wi
   await page.says('.tool', /denied[^]*Denied by you: not today/);
 });
 
+test('a question of an extension offers no reason and calls no dismissal a denial', withPi, async ({ hub, page, p, given }) => {
+  await tell(hub, given.id, 'ASK {"method":"select","title":"Which colour?","options":["red","deny"]}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await page.open(m.id);
+  await page.says('[data-item-pane]', /rm -rf build/);
+  assert.doesNotMatch(await p.innerText('[data-item-pane]'), /reason|deny, and|comment|your leave/i);
+  await page.armed();
+  await page.keys('d');
+  await page.says('[data-decision]', /Pi is told only that the question was dismissed, and goes on without an answer/);
+  assert.equal(await p.locator('[data-decision] textarea').count(), 0);
+  await p.keyboard.press('Control+Enter');
+  await until('it is declined', async () => (await hub.call('GET', `/v1/messages/${m.id}`)).status, (s) => s === 'declined');
+  await page.keys('g', 'd');
+  await page.open(m.id);
+  await page.says('[data-decision]', /Declined/);
+  assert.doesNotMatch(await p.innerText('[data-item-pane]'), /Denied|reason/);
+  assert.match(await p.innerText('[data-list]'), /Declined/);
+});
+
 test('what failed and was tried again says so', withPi, async ({ hub, page, given }) => {
   await tell(hub, given.id, 'RETRY');
   await page.at(`#/pi/${given.id}`);
