@@ -259,3 +259,21 @@ func TestACPRetention(t *testing.T) {
 		t.Errorf("a task that was open all the time: %s", got.Message)
 	}
 }
+
+// What the person says with a yes reaches who reads it, as with a no.
+func TestACPACommentGoesWithAYes(t *testing.T) {
+	h := openHouse(t)
+	boss, hand, op := h.agent("boss"), h.agent("hand"), h.operator()
+	worker := hand.spawn("worker")
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": "all"}).want(200)
+	boss.ok("tool.invoke", msg{"agentId": "human", "tool": "t", "input": msg{}})
+	op.answer(h.asked(t).get("id"), msg{"resolution": "answered", "value": msg{"answer": "done"}, "comment": "and checked\ntwice"}).want(200)
+	if r := boss.one("tool.result"); r.get("output") != "done" || r.get("comment") != "and checked\ntwice" {
+		t.Errorf("the result: %s", r.Message)
+	}
+	boss.ok("tool.invoke", msg{"agentId": worker, "tool": "t", "input": msg{}})
+	op.answer(h.asked(t).get("id"), msg{"resolution": "answered", "value": "allow", "comment": "only to staging"}).want(200)
+	if call := hand.one("tool.invoke"); call.get("comment") != "only to staging" {
+		t.Errorf("the call: %s", call.Message)
+	}
+}

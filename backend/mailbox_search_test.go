@@ -2,6 +2,7 @@ package backend
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,8 @@ func TestMessagesAreFoundByRecipientAndNote(t *testing.T) {
 	}
 	expect("reviewer", "several")
 	expect("reviewer+good", "toReviewer")
+	expect("agent:reviewer+good", "toReviewer") // as messages and this hub write it
+	expect(url.QueryEscape("agent:reviewer#"+bs), "toReviewer")
 	expect("reviewer+word", "secret")
 	expect(strings.TrimPrefix(bs, "sess_"), "toReviewer")
 	expect("deployer+out", "toDeployer")

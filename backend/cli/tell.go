@@ -83,8 +83,13 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	}
 	var sent client.Directive
 	err = a.asOperator(ctx, func(h *hub) error {
-		a.sayPresence(ctx, h, id, session)
+		if !h.offline {
+			a.sayPresence(ctx, h, id, session)
+		}
 		sent, err = h.Tell(ctx, d)
+		if err == nil && h.offline {
+			a.say("No hub is running: %s can get it when one does.", id)
+		}
 		if _, ok := client.Refused(err, "unknown_destination"); ok {
 			return fmt.Errorf("there is no %s: `deskbell agent list` and `deskbell agent sessions` show who there is", d.To)
 		}
@@ -121,10 +126,6 @@ func (f *tellFlags) addressee(to string) (id, session string, err error) {
 
 // sayPresence says whether somebody is there to read what is about to be sent. Of what the hub refuses it says nothing.
 func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
-	if h.offline {
-		a.say("No hub is running: %s can get it when one does.", id)
-		return
-	}
 	agents, err := fleetOf(ctx, h)
 	if err != nil {
 		a.say("Whether %s is listening cannot be told: %s", id, err)

@@ -207,7 +207,7 @@ func (d *Desk) directiveView(r *http.Request, e mailbox.Entry) (directiveView, e
 		v.BodyHTML = render.HTML(body.Body)
 	}
 	if e.Note != "" {
-		v.Note = render.Visible(e.Note)
+		v.Note = render.VisibleLines(e.Note)
 	}
 	owed, attempts, err := d.Store.OwedOfEntry(r.Context(), e.Key)
 	switch {

@@ -178,6 +178,7 @@ type heldView struct {
 type detail struct {
 	row
 	RunID        []render.Span   `json:"run_id,omitempty"`
+	InSession    bool            `json:"in_session,omitempty"`   // it was asked in a session, whose mailbox or stream may have shown the answer
 	Conversation string          `json:"conversation,omitempty"` // of the network's agents, that it belongs to
 	Runtime      string          `json:"runtime,omitempty"`
 	Tags         [][]render.Span `json:"tags"`
@@ -352,13 +353,13 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	if t := it.Track; t.State != inbox.TrackNone {
 		v.Track = &trackView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt)}
 		if t.Note != "" {
-			v.Track.Note = render.Visible(t.Note)
+			v.Track.Note = render.VisibleLines(t.Note)
 		}
 	}
 	if t := it.Mailbox; t != nil {
 		v.Mailbox = &mailboxView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt), Prior: t.Prior}
 		if t.Note != "" {
-			v.Mailbox.Note = render.Visible(t.Note)
+			v.Mailbox.Note = render.VisibleLines(t.Note)
 		}
 		var err error
 		if v.Mailbox.Shown, err = d.Mailbox.Store.Presented(ctx, it.ID); err != nil {
@@ -379,7 +380,7 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	for _, e := range history {
 		h := historyView{At: ms(e.At), Actor: e.Actor, Action: e.Action}
 		if e.Note != "" {
-			h.Note = render.Visible(e.Note)
+			h.Note = render.VisibleLines(e.Note)
 		}
 		v.History = append(v.History, h)
 	}
@@ -434,7 +435,7 @@ func viewChecks(list []inbox.Check) []check {
 func viewOutcome(q *inbox.Request, o *inbox.Outcome) *outcomeView {
 	v := &outcomeView{Resolution: o.State, Value: o.Value, Edited: o.Edited, Actor: o.Actor, ResolvedAt: ms(o.Time()), Defaulted: o.Defaulted}
 	if o.Comment != "" {
-		v.Comment = render.Visible(o.Comment)
+		v.Comment = render.VisibleLines(o.Comment)
 	}
 	if o.Checklist != nil {
 		v.Checklist = viewChecks(o.Checklist)

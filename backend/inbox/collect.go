@@ -112,9 +112,12 @@ func (it Item) Uncollected(now time.Time) bool {
 // GiveUp is the change that the end of its retention makes of an answer that nobody collected. It bears that end's time,
 // not the moment it was noticed. Never delivered means that it will not be, either.
 func (it Item) GiveUp() Change {
-	at := it.CollectBy
+	at, action := it.CollectBy, "answer never collected"
+	if it.Content.Session != "" {
+		action = "answer never confirmed" // a stream may have shown it
+	}
 	it.Track, it.CollectBy, it.ChangedAt = Track{State: TrackExpired}, time.Time{}, at
-	return Change{Item: it, Entry: Entry{At: at, Actor: ExpiredActor, Action: "answer never collected"}, Withdraw: OwedGaveUp}
+	return Change{Item: it, Entry: Entry{At: at, Actor: ExpiredActor, Action: action}, Withdraw: OwedGaveUp}
 }
 
 // Acknowledge is the change that the submitter's word makes; false: there is no delivered answer that is not

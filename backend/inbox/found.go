@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -15,8 +16,12 @@ const (
 	foundBehind = 120
 )
 
+// addressed finds agents that are written as messages address them: searched are their names.
+var addressed = regexp.MustCompile(`(^|\s)agent:(\S)`)
+
 // SearchWords are the words of what a person typed. open says that the last one may go on.
 func SearchWords(typed string) (words []string, open bool) {
+	typed = addressed.ReplaceAllString(typed, "$1$2")
 	words = strings.FieldsFunc(typed, func(r rune) bool { return !inWord(r) && !unicode.IsMark(r) })
 	last, _ := utf8.DecodeLastRuneInString(typed)
 	return words, inWord(last)

@@ -15,5 +15,5 @@ it('says that what was collected and not acknowledged bounces too, and how asks 
 it('calls closed only what it closed', () => {
   expect(closedWords({ state: 'closed', closed_by_operator: true })).toBe('Session closed');
   expect(closedWords({ state: 'expired' })).toBe('Its lease had run out before. The agent is stopped now');
-  expect(closedWords({ state: 'closed' })).toBe('It had closed itself before. The agent is stopped now');
+  expect(closedWords({ state: 'closed' })).toBe('It had been closed before. The agent is stopped now');
 });

@@ -102,12 +102,12 @@ func (b *Binding) make(ctx context.Context, w Who, a crew.Agent) (crew.Agent, er
 	})
 }
 
-func spawned(a crew.Agent) []byte {
+func spawned(a crew.Agent, more ...wire.Member) []byte {
 	m := []wire.Member{str("agentId", a.ID), str("role", a.Role)}
 	if a.Parent != "" {
 		m = append(m, str("parentId", a.Parent))
 	}
-	return wire.Compose(append(m, str("state", string(a.State)), truth("processMode", a.Process)))
+	return wire.Compose(append(append(m, str("state", string(a.State)), truth("processMode", a.Process)), more...))
 }
 
 func truth(name string, is bool) wire.Member {

@@ -77,7 +77,7 @@ func (b *Binding) startAsked(ctx context.Context, q *request, self, a crew.Agent
 			return nil, faultf(declined, "%s", text)
 		}
 		a, err := b.start(context.WithoutCancel(ctx), q.who, a, command)
-		return spawned(a), err
+		return spawned(a, commented(ended)...), err
 	}}, nil
 }
 
@@ -89,8 +89,8 @@ func (b *Binding) start(ctx context.Context, w Who, a crew.Agent, command []stri
 	}
 	token, back := b.Fleet.Lend(a.Peer)
 	home, err := os.UserHomeDir()
-	if err != nil {
-		home = os.TempDir()
+	if at, gone := os.Stat(home); err != nil || gone != nil || !at.IsDir() {
+		home = os.TempDir() // as of an account that runs a service
 	}
 	env := append(environment(), "ACP_URL="+b.URL()+"/acp", "ACP_TOKEN="+token, "ACP_AGENT_ID="+a.ID, "ACP_ROLE="+a.Role, "ACP_PARENT_ID="+a.Parent, "ACP_CONFIG="+string(a.Config))
 	p, err := b.procs.start(a.ID, supervise.Command{Argv: command, Env: env, Dir: home}, func(how, said string) {

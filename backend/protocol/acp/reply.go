@@ -41,10 +41,7 @@ func value(it inbox.Item) []byte {
 func correlationOf(it inbox.Item) wire.Member { return str("correlationId", it.Content.RunID) }
 
 func taskReply(it inbox.Item, params []byte) []byte {
-	metrics := []wire.Member{waited(it), str("resolution", string(it.State))}
-	if it.Outcome.Comment != "" {
-		metrics = append(metrics, str("comment", it.Outcome.Comment))
-	}
+	metrics := append([]wire.Member{waited(it), str("resolution", string(it.State))}, commented(it)...)
 	return note("task.result", str("agentId", addresseeOf(params)), correlationOf(it), wire.Member{Name: "output", Value: value(it)},
 		wire.Member{Name: "metrics", Value: wire.Compose(metrics)})
 }
@@ -61,7 +58,7 @@ func addresseeOf(params []byte) string {
 func toolReply(it inbox.Item, params []byte) []byte {
 	m := []wire.Member{str("agentId", "human"), {Name: "tool", Value: wire.Quote(wire.Text(params, "tool"))}}
 	if v := value(it); v != nil {
-		m = append(m, wire.Member{Name: "output", Value: v})
+		m = append(append(m, wire.Member{Name: "output", Value: v}), commented(it)...)
 	} else {
 		m = append(m, str("error", because(it, "by the person")))
 	}
@@ -71,9 +68,17 @@ func toolReply(it inbox.Item, params []byte) []byte {
 // gateReply is the use of a tool itself, where it was let through, and otherwise the result that says why not.
 func gateReply(it inbox.Item, params []byte) []byte {
 	if it.Outcome.Verdict() == inbox.Allowed {
-		return invoke(params, it.Content.RunID, it.Content.Call.Session)
+		return invoke(params, it.Content.RunID, it.Content.Call.Session, commented(it)...)
 	}
 	return note("tool.result", str("agentId", wire.Text(params, "agentId")), str("tool", wire.Text(params, "tool")), str("error", because(it, "by the person")), correlationOf(it))
+}
+
+// commented is what the person said besides; nothing: none.
+func commented(it inbox.Item) []wire.Member {
+	if it.Outcome.Comment == "" {
+		return nil
+	}
+	return []wire.Member{str("comment", it.Outcome.Comment)}
 }
 
 // because says in words why there is no answer.
@@ -93,10 +98,7 @@ func queryReply(it inbox.Item, params []byte) []byte {
 	if strings.HasPrefix(it.Outcome.Actor, "human:") {
 		from = it.Outcome.Actor
 	}
-	payload := []wire.Member{{Name: "value", Value: value(it)}, str("resolution", string(it.State))}
-	if it.Outcome.Comment != "" {
-		payload = append(payload, str("comment", it.Outcome.Comment))
-	}
+	payload := append([]wire.Member{{Name: "value", Value: value(it)}, str("resolution", string(it.State))}, commented(it)...)
 	return note("message.send", str("from", from), str("to", wire.Text(params, "from")), str("type", "insight"),
 		wire.Member{Name: "payload", Value: wire.Compose(payload)}, correlationOf(it))
 }

@@ -155,7 +155,7 @@ func (b *Binding) finish(ctx context.Context, w crew.Work) error {
 			return err
 		}
 		params, _ := wire.Get(it.Original, "params")
-		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, invoke(params, w.Name, w.Submitter))
+		_, err = t.queue(to, w.Submitter, "tool.invoke", w.Item, invoke(params, w.Name, w.Submitter, commented(it)...))
 		return err
 	})
 }

@@ -154,8 +154,8 @@ func (t *turn) used(ask *invocation, from, to crew.Agent) (inbox.Item, error) {
 }
 
 // invoke is a use of a tool as its agent gets it.
-func invoke(params []byte, correlation, from string) []byte {
-	return note("tool.invoke", append(pick(params, "agentId", "tool", "input"), str("correlationId", correlation), str("from", from))...)
+func invoke(params []byte, correlation, from string, more ...wire.Member) []byte {
+	return note("tool.invoke", slices.Concat(pick(params, "agentId", "tool", "input"), []wire.Member{str("correlationId", correlation), str("from", from)}, more)...)
 }
 
 // toolResult answers tool.result: the invoker has the output. Without a correlation it is that of the oldest use of the tool

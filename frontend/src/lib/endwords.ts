@@ -24,5 +24,5 @@ export const revokeWords = (live: number): string => (live === 0 ? '' : `Its ${p
 /** What a close did: a session that had ended before was not closed by it, and its agent is stopped all the same. */
 export function closedWords(s: Pick<Session, 'state' | 'closed_by_operator'>): string {
   if (s.closed_by_operator) return 'Session closed';
-  return s.state === 'expired' ? 'Its lease had run out before. The agent is stopped now' : 'It had closed itself before. The agent is stopped now';
+  return s.state === 'expired' ? 'Its lease had run out before. The agent is stopped now' : 'It had been closed before. The agent is stopped now';
 }

@@ -109,7 +109,7 @@ export interface Push {
 export interface Track { state: 'delivered-to-agent' | 'acknowledged' | 'expired'; delivered_at?: number; acknowledged_at?: number; note?: Text }
 
 export interface Detail extends Row {
-  run_id?: Text; /** Of agents, that it belongs to. */ conversation?: string; runtime?: string; tags: Text[];
+  run_id?: Text; /** It was asked in a session, whose stream may have shown the answer. */ in_session?: boolean; /** Of agents, that it belongs to. */ conversation?: string; runtime?: string; tags: Text[];
   body_html?: string; context: Part[];
   request?: Request;
   action?: { instructions_html: string; verification_html?: string; checklist: Check[] };

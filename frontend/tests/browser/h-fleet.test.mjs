@@ -34,7 +34,7 @@ test('a session that ended before it is closed is not called closed, and its age
   await page.says('dialog', /Close the session/);
   await hub.call('DELETE', `/v1/sessions/${s.id}`, undefined, { token: agent.token });
   await p.locator('dialog button.danger').click();
-  await page.says('.toast', /It had closed itself before\. The agent is stopped now/);
+  await page.says('.toast', /It had been closed before\. The agent is stopped now/);
   await page.says('main', /Stopped by you/);
 });
 

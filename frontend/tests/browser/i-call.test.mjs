@@ -183,7 +183,7 @@ test('nobody answers: the hub says no in time, and so does the receipt', { befor
   await page.row(c.id).waitFor();
   await page.open(c.id);
   assert.equal((await c.answer).decision, 'deny');
-  await page.says('[data-decision]', /Nobody answered in time; the hub said no/);
+  await page.says('[data-decision]', /nobody answered in time; the hub said no/);
 });
 
 test('a second press meant for the last call does not allow the next', guarded, async ({ hub, page, p, given: g }) => {

@@ -176,7 +176,7 @@ test('the Guardian shows who asks, what came of it, and that the record is whole
   await page.says('h1', /claude-code:web-app/);
   const gone = await g.call('Bash', { command: 'git pull' });
   gone.leave();
-  await page.says('.step', /git pull[\s\S]*withdrawn[\s\S]*nobody/);
+  await page.says('.step', /git pull[\s\S]*withdrawn[\s\S]*no longer waiting/);
   await p.locator('.step', { hasText: 'npm test' }).click();
   await p.click('section[aria-label="Step 4"] >> text=a rule');
   await page.says('h1', /Rules/);
@@ -245,7 +245,7 @@ for (const width of [1280, 1100, 760, 500]) {
     gone.leave();
     await page.at(`#/guardian/${encodeURIComponent(g.key)}`);
     await page.says('.step', /npm test[\s\S]*allowed[\s\S]*a rule/);
-    await page.says('.step', /git pull[\s\S]*withdrawn[\s\S]*gone/);
+    await page.says('.step', /git pull[\s\S]*withdrawn[\s\S]*no longer waiting/);
     const cut = await p.locator('.step .judge span').evaluateAll((all) => all.filter((el) => el.checkVisibility() && el.scrollWidth > el.clientWidth + 1 && getComputedStyle(el).overflow !== 'visible').map((el) => el.textContent));
     assert.deepEqual(cut, []);
     const box = await p.locator('.step .judge:not(:empty)').last().boundingBox();
