@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -363,6 +364,70 @@ func TestPiEndsByItself(t *testing.T) {
 	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
 	if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Ended != "pi ended by itself" {
 		t.Errorf("it %s, %v", s.Ended, err)
+	}
+}
+
+// A session whose process has ended is listed as ended at once: what is sent to it is refused, what waited for it bounces,
+// and a stop says that there was nothing to stop. Taken up again it is there again.
+func TestPiEndedIsListedAsEnded(t *testing.T) {
+	h := openHouse(t, withPi)
+	id, op := h.startPi(nil), h.operator()
+	agent := "pi/" + id
+	h.tellPi(id, `ASK {"method":"confirm","title":"Go?"}`)
+	h.waitPiAsks(1)
+	if a := h.listed(agent); a == nil || a["ended_at"] != nil || a["presence"].(map[string]any)["state"] != "online" {
+		t.Errorf("while it runs: %v", a)
+	}
+	h.endPi(id)
+	eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" })
+	if a := h.listed(agent); a["ended_at"] == nil || a["presence"].(map[string]any)["state"] == "online" {
+		t.Errorf("afterwards: %v", a)
+	}
+	if r := h.tell("agent:" + agent); r.status != http.StatusGone || r.code() != "destination_gone" {
+		t.Errorf("told afterwards: %d %s", r.status, r.body)
+	}
+	if r := h.onACP(agent, "stop").want(http.StatusOK); r.get("ended") != "true" {
+		t.Errorf("stopped afterwards: %s", r.body)
+	}
+	if got := op.call("GET", "/v1/agents/"+url.PathEscape(agent)+"/presence", nil).want(200).get("state"); got == "online" {
+		t.Errorf("it is present")
+	}
+	h.startPi(msg{"resume": id})
+	if a := h.listed(agent); a["ended_at"] != nil {
+		t.Errorf("taken up again: %v", a)
+	}
+	h.tell("agent:" + agent).want(http.StatusCreated)
+}
+
+// What waits for a session that another one takes the place of in its process bounces; what waits for one behind a relay
+// that was lost waits on: it may be back.
+func TestPiNothingWaitsForTheEnded(t *testing.T) {
+	h := openHouse(t, withPi)
+	ctx, transcripts := t.Context(), h.hub.store.Transcripts()
+	for _, c := range []struct {
+		name string
+		gone bool
+		want string
+	}{{"replaced", true, "bounced"}, {"lost", false, "queued"}} {
+		agent := "pi/" + c.name
+		if _, err := h.hub.fleet.Peer(ctx, agent, "pi"); err != nil {
+			t.Fatal(err)
+		}
+		s := transcript.Session{Protocol: "pi", ID: c.name, Agent: agent, Origin: transcript.Relay, OpenedAt: h.now()}
+		if err := transcripts.Put(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		key := h.tell("agent:" + agent).want(http.StatusCreated).get("id")
+		s.EndedAt, s.Gone = h.now(), c.gone
+		if err := errors.Join(transcripts.Put(ctx, s), h.hub.mailbox.Bounce(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.operator().call("GET", "/v1/directives/"+key, nil).want(200).get("delivery", "state"); got != c.want {
+			t.Errorf("%s: what waited for it is %s", c.name, got)
+		}
+		if a := h.listed(agent); (a["ended_at"] != nil) != c.gone || a["presence"].(map[string]any)["state"] == "online" {
+			t.Errorf("%s: %v", c.name, a)
+		}
 	}
 }
 

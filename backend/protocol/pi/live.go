@@ -338,7 +338,7 @@ func (l *live) exit(how string, gone bool) {
 	}
 	fx := l.s.Exit(how, l.b.Now())
 	l.cur.over = true
-	l.cur.rec.Ended = how
+	l.cur.rec.Ended, l.cur.rec.Gone = how, gone
 	l.apply(fx)
 	l.mu.Unlock()
 	l.cancel(errExited)
@@ -347,8 +347,9 @@ func (l *live) exit(how string, gone bool) {
 	l.save(ctx, true)
 	if gone {
 		l.endRules(ctx, l.key())
+		l.b.bounce(ctx)
 	}
 	l.forget()
 	close(l.ended)
-	l.b.OnChange()
+	l.b.OnEnd()
 }

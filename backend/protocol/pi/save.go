@@ -91,6 +91,7 @@ func (l *live) save(ctx context.Context, anyway bool) {
 		}
 		if e != cur {
 			l.endRules(ctx, e.key)
+			l.b.bounce(ctx)
 			l.mu.Lock()
 			l.saves = slices.DeleteFunc(l.saves, func(x *epoch) bool { return x == e })
 			l.mu.Unlock()
@@ -292,7 +293,7 @@ func (l *live) record(e *epoch) transcript.Session {
 		}
 	}
 	if e.over {
-		e.rec.EndedAt = now
+		e.rec.EndedAt, e.rec.Gone = now, e.rec.Gone || e != l.cur
 		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
 	}
 	return e.rec
@@ -305,6 +306,13 @@ func (l *live) endRules(ctx context.Context, key string) {
 	}
 	if err := l.b.Gate.EndSession(ctx, Name, key); err != nil {
 		l.b.Log.Error("rules of a session that ended", "protocol", Name, "err", err)
+	}
+}
+
+// bounce ends what waits for sessions that have ended: nobody will collect it.
+func (b *Binding) bounce(ctx context.Context) {
+	if err := b.Mailbox.Bounce(ctx); err != nil && ctx.Err() == nil {
+		b.Log.Error("what waits for sessions that have ended", "protocol", Name, "err", err)
 	}
 }
 
