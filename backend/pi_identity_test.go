@@ -134,8 +134,8 @@ func TestPiCommandsAreNoDirectives(t *testing.T) {
 	id := h.startPi(nil)
 	for title, note := range map[string]string{"/login": "own terminal alone", "/compact": "given on the session's page"} {
 		d := h.operator().call("POST", "/v1/directives", msg{"to": "pi/" + id, "title": title}).want(http.StatusCreated)
-		eventually(t, "it is acknowledged", func() bool {
-			return h.operator().call("GET", "/v1/directives/"+d.get("id"), nil).get("delivery", "state") == "acknowledged"
+		eventually(t, "it is refused", func() bool {
+			return h.operator().call("GET", "/v1/directives/"+d.get("id"), nil).get("delivery", "state") == "bounced"
 		})
 		if got := h.operator().call("GET", "/v1/directives/"+d.get("id"), nil); !strings.Contains(string(got.body), note) {
 			t.Errorf("%s", got.body)
@@ -146,6 +146,30 @@ func TestPiCommandsAreNoDirectives(t *testing.T) {
 	if text := h.piText(id); strings.Contains(text, "login") || strings.Contains(text, "compact") {
 		t.Errorf("%s", text)
 	}
+}
+
+// What pi refuses is no directive that it took, and neither is one that it has not answered; others are told meanwhile. That
+// one is taken when pi says so, and told once.
+func TestPiSaysWhatItTook(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	state := func(r reply) reply {
+		return h.operator().call("GET", "/v1/directives/"+r.get("id"), nil).want(http.StatusOK)
+	}
+	refused := h.tell("agent:pi/"+id, msg{"title": "NO"}).want(http.StatusCreated)
+	eventually(t, "it is refused", func() bool { return state(refused).get("delivery", "state") == "bounced" })
+	if got := state(refused).get("delivery", "note"); got != "pi refused it: No API key found" {
+		t.Errorf("why: %s", got)
+	}
+	asks := h.tell("agent:pi/"+id, msg{"title": "/ask"}).want(http.StatusCreated)
+	m := h.waitPiAsks(1)[0]
+	h.tell("agent:pi/"+id, msg{"title": "meanwhile"}).want(http.StatusCreated)
+	eventuallyIn(t, 30*time.Second, "another is told", func() bool { return strings.Contains(h.piText(id), "meanwhile") })
+	if got := state(asks).get("delivery", "state"); got != "delivered" {
+		t.Errorf("what pi has not answered is %s", got)
+	}
+	h.operator().call("POST", "/v1/messages/"+walk(m, []string{"id"})+"/resolve", `{"resolution":"answered","value":"approve"}`).want(http.StatusOK)
+	eventually(t, "it is taken", func() bool { return state(asks).get("delivery", "state") == "acknowledged" })
 }
 
 // A relay that comes back at once, before the hub is done with the connection that was lost, brings the same session; and

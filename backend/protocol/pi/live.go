@@ -50,6 +50,8 @@ type live struct {
 	failure string
 	because string // why it was asked to end; "" while it was not
 	exiting atomic.Bool
+
+	handed map[string]bool // directives that pi has been told; deliver's own
 }
 
 // epoch is one session in the process: pi may put another in its place.
@@ -83,7 +85,7 @@ func (b *Binding) newLive(ctx context.Context, origin string) *live {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &live{
 		b: b, origin: origin, ctx: ctx, cancel: cancel, ended: make(chan struct{}), s: pirpc.New(0), cur: newEpoch(ctx, b.Now()),
-		asks: map[string]*waiting{}, waits: map[string]chan pirpc.Result{}, heard: b.Now(),
+		asks: map[string]*waiting{}, waits: map[string]chan pirpc.Result{}, handed: map[string]bool{}, heard: b.Now(),
 	}
 }
 
