@@ -492,6 +492,58 @@ func TestPiCallsSayWhoRefusedThem(t *testing.T) {
 	})
 }
 
+// A pi that says much before it says who it is, as a relay does that was away, or that is slow to start, is one session: by
+// pi's own name, and no other.
+func TestPiSaysWhoItIsLate(t *testing.T) {
+	h := openHouse(t)
+	for id, says := range map[string]struct {
+		hello, record string
+		times         int
+	}{
+		"behind a backlog": {`{"type":"relay_hello","folder":"/w","again":true}`, `{"type":"extension_ui_request","id":"u1","method":"confirm","title":"Go?"}`, 20},
+		"slow to start":    {`{"type":"relay_hello","folder":"/w"}`, `{"type":"extension_ui_request","id":"n","method":"notify","message":"hello"}`, 1},
+	} {
+		id = strings.ReplaceAll(id, " ", "-")
+		conn, _, err := websocket.Dial(t.Context(), strings.Replace(h.hub.URL(), "http", "ws", 1)+"/pi", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + h.token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseNow() })
+		say := func(record string) {
+			if err := conn.Write(t.Context(), websocket.MessageText, []byte(record)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say(says.hello)
+		_, asked, err := conn.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		beat := time.NewTicker(100 * time.Millisecond)
+		for i := range 20 {
+			if i < says.times {
+				say(says.record)
+			}
+			<-beat.C
+		}
+		beat.Stop()
+		say(fmt.Sprintf(`{"type":"response","command":"get_state","id":%q,"success":true,"data":{"sessionId":%q}}`, field(asked, "id"), id))
+		eventually(t, "it is there", func() bool {
+			_, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id)
+			return err == nil
+		})
+		sessions, err := h.hub.store.Transcripts().List(t.Context(), "pi", time.Time{}, 10)
+		for _, s := range sessions {
+			if strings.HasPrefix(s.ID, "s-") {
+				t.Errorf("%s: there is a session %s", id, s.ID)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What runs while its hub is lost goes on in its row when the relay is back, with all that was known of it.
 func TestPiRelayGoesOnInItsRows(t *testing.T) {
 	h := openHouse(t)
