@@ -254,7 +254,7 @@ func (d *Desk) stopEnds(ctx context.Context, id string) (bool, error) {
 func (d *Desk) mayResume(ctx context.Context, id string) error {
 	ends, err := d.Fleet.Store.Ends(ctx)
 	end, over := ends[id]
-	if err != nil || !over {
+	if err != nil || !over || end.Principal == "" { // nobody else's stop keeps it
 		return err
 	}
 	principal, err := d.Fleet.Store.Agent(ctx, end.Principal)
