@@ -81,6 +81,14 @@ func (s *Session) owners() (calls, commands []string) {
 	return calls, commands
 }
 
+// Overheard notes a command that another end sends this pi, whose answer comes here too: an extension may ask for its sake.
+func (s *Session) Overheard(record []byte) {
+	f := object(record)
+	if f.text("type") == "prompt" && f.has("id") {
+		s.pending[idKey(f.raw("id"))] = pending{command: Command{Type: "prompt"}}
+	}
+}
+
 // bereft says that a dialog of a call has nothing any more that can wait for it.
 func (s *Session) bereft(a Ask) bool {
 	return a.Call != "" && !s.commanded(a) && !slices.ContainsFunc(a.calls, func(id string) bool { return s.toolRow(id) != nil })

@@ -155,6 +155,14 @@ func TestADialogOutlivesWhatMayNotHaveAsked(t *testing.T) {
 	if len(s.ended) != 0 || s.State() != Waiting {
 		t.Fatalf("with a command under way: %+v, %s", s.ended, s.State())
 	}
+	far := tell(toolStart) // a relay, which the command passes through
+	far.Overheard([]byte(`{"id":"h9","type":"prompt","message":"/deploy"}`))
+	if far.tell(confirm, end1); len(far.ended) != 0 {
+		t.Errorf("at a relay: %+v", far.ended)
+	}
+	if far.tell(`{"type":"response","command":"prompt","id":"h9","success":true}`); len(far.ended) != 1 {
+		t.Errorf("at a relay, after the command: %+v", far.ended)
+	}
 	if s.tell(`{"type":"response","command":"prompt","id":"` + id + `","success":true}`); len(s.ended) != 1 {
 		t.Errorf("after the command: %+v", s.ended)
 	}
