@@ -393,6 +393,7 @@ func (s *Session) ask(f fields, line []byte) {
 	}
 	a.calls, a.commands = s.owners()
 	if s.expects(func(p pending) bool { return p.command.Type == "abort" }) {
+		s.notice("info", "question dismissed", "it came while the session was being stopped: "+a.Title)
 		s.cancel(a) // what is stopped asks no more, and would wait for the answer
 		return
 	}
