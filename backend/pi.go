@@ -33,16 +33,16 @@ func (h *Hub) newPi() *pi.Binding {
 	return pi.New(pi.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi,
 		GateFile: filepath.Join(h.cfg.Data, PiGateFile), Depth: func() int { return h.settings.Get().Int(settings.InboxDepth) },
-		OnChange: func() { h.desk.Touch("pi") }, Now: h.now, Log: h.log,
+		OnChange: func() { h.desk.Touch("pi") }, OnEnd: func() { h.desk.Touch("pi"); h.desk.Touch("fleet") }, Now: h.now, Log: h.log,
 	})
 }
 
 // isPi says whether an agent is a session of pi: stopping it stops what it does now, and nothing else.
 func isPi(agent string) bool { return strings.HasPrefix(agent, pi.Name+"/") }
 
-// stopPi ends the pi of an agent that was stopped.
+// stopPi stops what the pi of an agent does. One that does not run does nothing.
 func (h *Hub) stopPi(agent string) {
-	_ = h.pi.Stop(strings.TrimPrefix(agent, pi.Name+"/")) // one that does not run does nothing
+	_ = h.pi.Stop(strings.TrimPrefix(agent, pi.Name+"/"))
 }
 
 // endTranscripts ends the sessions of an earlier start: none outlived it. The rules for one alone end with it, but for those
@@ -60,7 +60,10 @@ func (h *Hub) endTranscripts(ctx context.Context) error {
 			}
 		}
 	}
-	return h.store.Transcripts().EndAll(ctx, "the hub ended", h.now())
+	if err := h.store.Transcripts().EndAll(ctx, "the hub ended", h.now()); err != nil {
+		return err
+	}
+	return h.mailbox.Bounce(ctx)
 }
 
 // forgetTranscripts forgets sessions whose retention is over.

@@ -49,6 +49,7 @@ type fakePi struct {
 	args    []string
 	late    bool            // it does not answer the first command
 	bash    json.RawMessage // the id of a command that runs
+	command json.RawMessage // the id of an extension's command that waits for its answer
 	hold    bool            // what it says waits, so that it goes out at once
 }
 
@@ -172,8 +173,12 @@ func (f *fakePi) run(args []string) int {
 				return 3
 			}
 			if c.Message == "/ask" { // an extension's command, which ends when its question is answered
-				f.asks["ask-command"] = ""
+				f.asks["ask-command"], f.command = "", c.ID
 				f.say(record{"type": "extension_ui_request", "id": "ask-command", "method": "confirm", "title": "By a command?", "message": ""})
+				continue
+			}
+			if c.Message == "NO" {
+				no("No API key found")
 				continue
 			}
 			if c.Message == "/leave" { // an extension's command, which ends pi before it answers
@@ -283,6 +288,10 @@ func (f *fakePi) answered(line []byte) {
 	delete(a, "type")
 	said, _ := json.Marshal(a)
 	f.say(record{"type": "tool_execution_end", "toolCallId": call, "toolName": "bash", "result": record{"content": text(string(said))}, "isError": false})
+	if f.command != nil && id == "ask-command" {
+		f.say(record{"id": f.command, "type": "response", "command": "prompt", "success": true})
+		f.command = nil
+	}
 	if len(f.asks) == 0 {
 		f.settle()
 		if f.aborted != nil {

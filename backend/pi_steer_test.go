@@ -111,6 +111,21 @@ func TestPiModelAndThinking(t *testing.T) {
 	})
 }
 
+// What cannot be told is refused under the name that it was sent by, in words that help.
+func TestPiNamesWhatCannotBeTold(t *testing.T) {
+	h := openHouse(t, withPi)
+	id := h.startPi(nil)
+	for body, want := range map[string]string{
+		`{"text":" "}`: "/text must not be blank", `{"type":"set_model","provider":"p"}`: "/model must not be blank", `{"type":"set_model","model":"m"}`: "/provider must not be blank",
+		`{"text":"/name"}`: `/text "/name" needs the name that the session is to have`, `{"text":"hi","images":[{"mime":"image/png","data":"!!"}]}`: "/images must be base64",
+	} {
+		r := h.operator().call("POST", "/api/pi/"+id+"/commands", body).want(http.StatusUnprocessableEntity)
+		if got := r.get("error", "details", "0", "pointer") + " " + r.get("error", "details", "0", "message"); got != want {
+			t.Errorf("%s: %s; %s", body, got, r.body)
+		}
+	}
+}
+
 // How long nothing was heard of a session at work is told, and is over with a stop.
 func TestPiIsSilent(t *testing.T) {
 	c := &clock{}

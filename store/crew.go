@@ -50,13 +50,14 @@ const ended = `crew.state = 'stopped' AND (crew.id <> crew.principal OR EXISTS (
 
 // Ended implements mailbox.Tx.
 func (t *tx) Ended(agent string) (over bool, err error) {
-	err = t.row(`SELECT EXISTS (SELECT 1 FROM crew WHERE peer = ? AND `+ended+`)`, agent).Scan(&over)
+	err = t.row(`SELECT EXISTS (SELECT 1 FROM crew WHERE peer = ?1 AND `+ended+`) OR EXISTS (SELECT 1 FROM transcripts WHERE agent = ?1 AND gone = 1)`, agent).Scan(&over)
 	return over, err
 }
 
 // Ends implements fleet.Store.
 func (s *Store) Ends(ctx context.Context) (map[string]fleet.End, error) {
-	rows, err := s.query(ctx, `SELECT peer, ended_at, principal, `+ended+` FROM crew WHERE state = 'stopped'`)
+	rows, err := s.query(ctx, `SELECT peer, ended_at, principal, `+ended+` FROM crew WHERE state = 'stopped'
+		UNION ALL SELECT agent, ended_at, '', gone FROM transcripts WHERE ended_at > 0 AND agent <> ''`)
 	type found struct {
 		peer string
 		end  fleet.End

@@ -197,8 +197,9 @@ func (t *tx) OfSession(session string) ([]mailbox.Entry, error) {
 
 // OfEnded implements mailbox.Tx.
 func (t *tx) OfEnded() ([]mailbox.Entry, error) {
-	return scanEntries(t.rows(`SELECT ` + entryColumns + ` FROM ` + entryTables + ` WHERE entries.live = 1 AND entries.state = 'queued' AND entries.agent IN
-		(SELECT peer FROM crew WHERE ` + ended + `) ORDER BY entries.n`))
+	return scanEntries(t.rows(`SELECT ` + entryColumns + ` FROM ` + entryTables + ` WHERE entries.live = 1 AND
+		(entries.state = 'queued' AND entries.agent IN (SELECT peer FROM crew WHERE ` + ended + `)
+		OR entries.state IN ('queued', 'delivered') AND entries.agent IN (SELECT agent FROM transcripts WHERE gone = 1)) ORDER BY entries.n`))
 }
 
 // Depth implements mailbox.Tx. The sessions of a principal sort between its address with "#" and with what follows "#".

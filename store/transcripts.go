@@ -21,13 +21,13 @@ var _ transcript.Store = Transcripts{}
 // Transcripts returns the store of transcripts.
 func (s *Store) Transcripts() Transcripts { return Transcripts{s} }
 
-const transcriptColumns = `protocol, id, agent, title, folder, file, args, origin, opened_at, last_seen, ended_at, ended, row_count, info`
+const transcriptColumns = `protocol, id, agent, title, folder, file, args, origin, opened_at, last_seen, ended_at, ended, row_count, info, gone`
 
 func scanTranscript(row scanner) (transcript.Session, error) {
 	var s transcript.Session
 	var args, info []byte
 	var opened, seen, ended int64
-	err := row.Scan(&s.Protocol, &s.ID, &s.Agent, &s.Title, &s.Folder, &s.File, &args, &s.Origin, &opened, &seen, &ended, &s.Ended, &s.Rows, &info)
+	err := row.Scan(&s.Protocol, &s.ID, &s.Agent, &s.Title, &s.Folder, &s.File, &args, &s.Origin, &opened, &seen, &ended, &s.Ended, &s.Rows, &info, &s.Gone)
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, transcript.ErrUnknown
 	}
@@ -51,10 +51,10 @@ func (ts Transcripts) Put(ctx context.Context, s transcript.Session) error {
 		s.Info = json.RawMessage("{}")
 	}
 	return ts.s.do(ctx, func(t *tx) error {
-		return t.exec(`INSERT INTO transcripts (`+transcriptColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+		return t.exec(`INSERT INTO transcripts (`+transcriptColumns+`) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 			ON CONFLICT (protocol, id) DO UPDATE SET agent = excluded.agent, title = excluded.title, folder = excluded.folder, file = excluded.file, args = excluded.args,
-			origin = excluded.origin, last_seen = excluded.last_seen, ended_at = excluded.ended_at, ended = excluded.ended, row_count = max(row_count, excluded.row_count), info = excluded.info`,
-			s.Protocol, s.ID, s.Agent, s.Title, s.Folder, s.File, string(args), s.Origin, ms(s.OpenedAt), ms(s.LastSeen), ms(s.EndedAt), s.Ended, s.Rows, string(s.Info))
+			origin = excluded.origin, last_seen = excluded.last_seen, ended_at = excluded.ended_at, ended = excluded.ended, row_count = max(row_count, excluded.row_count), info = excluded.info, gone = excluded.gone`,
+			s.Protocol, s.ID, s.Agent, s.Title, s.Folder, s.File, string(args), s.Origin, ms(s.OpenedAt), ms(s.LastSeen), ms(s.EndedAt), s.Ended, s.Rows, string(s.Info), s.Gone)
 	})
 }
 
@@ -174,7 +174,7 @@ func (ts Transcripts) EndAll(ctx context.Context, how string, when time.Time) er
 				return err
 			}
 		}
-		return t.exec(`UPDATE transcripts SET ended_at = ?, ended = ? WHERE ended_at = 0`, ms(when), how)
+		return t.exec(`UPDATE transcripts SET ended_at = ?, ended = ?, gone = (origin = ?) WHERE ended_at = 0`, ms(when), how, transcript.Hub)
 	})
 }
 

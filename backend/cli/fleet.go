@@ -50,7 +50,8 @@ func (a *app) stopCommand() *cobra.Command {
 			"it end dismissed, open asks cancelled. Asks and tasks that were acknowledged stay open, and whoever sent them waits on.\n" +
 			"Its credentials still work otherwise (`deskbell agent revoke` ends them).\n\n" +
 			"An agent of ACP (acp/…) ends with all agents below it, and those that were spawned for good: what waits for them bounces.\n" +
-			"A session of pi (pi/…) stops what it is doing now; its process goes on, and does what it is sent next.",
+			"A session of pi (pi/…) stops what it is doing now; its process goes on, and does what it is sent next. Of\n" +
+			"one that has ended it is said that there was nothing to stop.",
 		Example:           "  deskbell agent stop deploybot",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeAgents,
@@ -79,6 +80,8 @@ type stopped struct {
 
 func (s stopped) words(id string) string {
 	switch {
+	case piSession(id) && s.Ended:
+		return fmt.Sprintf("%s had ended already: there was nothing to stop.", id)
 	case piSession(id):
 		return fmt.Sprintf("Stopped what %s was doing. It runs on, and does what it is sent next; there is nothing to resume.", id)
 	case s.Ended && s.Agents == 0:

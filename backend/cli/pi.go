@@ -148,6 +148,8 @@ func (r *relay) fromHub(ctx context.Context, conn *websocket.Conn) error {
 		}
 		if id, ok := pirpc.AnswerID(frame); ok {
 			r.answered(id)
+		} else {
+			r.overheard(frame)
 		}
 		if err := r.pi.Write(frame); err != nil && !errors.Is(err, piproc.ErrEnded) {
 			r.say("%s", err)

@@ -195,6 +195,12 @@ func (r *relay) ring() {
 	}
 }
 
+func (r *relay) overheard(frame []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watch.Overheard(frame)
+}
+
 func (r *relay) answered(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ agent last listened: it gets it when it next looks. With --session, or as AGENT#
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).
 
-Exit codes: 0 acknowledged (without --wait: sent), 11 its time ended without a word, collected or not, 12 bounced:
+Exit codes: 0 acknowledged (without --wait: sent), 10 refused: the note says why, 11 its time ended without a word, collected or not, 12 bounced:
 whoever it was for is gone, 13 still waiting when --timeout ended, 130 interrupted (the directive stays), 2 bad usage,
 1 any other failure.`,
 		Example: "  deskbell tell deploybot \"Pause deploys\" --body \"We are mid-incident.\" --priority urgent\n" +
@@ -223,6 +223,9 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 	case state == "delivered":
 		a.say("%s: it was collected, and its time ended without a word", id)
 		return &exit{code: exitExpired}
+	case state == "bounced" && d.Delivery.Note != "":
+		a.say("%s: refused", id)
+		return &exit{code: exitDeclined}
 	case state == "bounced":
 		collected := "it was not acknowledged, and whether it was read is not known"
 		if d.Delivery.Prior == "delivered" {

@@ -203,6 +203,13 @@ func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 		if _, err := d.Fleet.Store.Agent(r.Context(), id); err != nil {
 			return err
 		}
+		ends, err := d.Fleet.Store.Ends(r.Context())
+		if err != nil {
+			return err
+		}
+		if ends[id].Final { // there is nothing that it could stop
+			return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": true, "sessions_closed": 0, "agents_ended": 0, "ended": true})
+		}
 		if _, err := d.OnStop(id); err != nil {
 			return err
 		}
@@ -247,7 +254,7 @@ func (d *Desk) stopEnds(ctx context.Context, id string) (bool, error) {
 func (d *Desk) mayResume(ctx context.Context, id string) error {
 	ends, err := d.Fleet.Store.Ends(ctx)
 	end, over := ends[id]
-	if err != nil || !over {
+	if err != nil || !over || end.Principal == "" { // nobody else's stop keeps it
 		return err
 	}
 	principal, err := d.Fleet.Store.Agent(ctx, end.Principal)

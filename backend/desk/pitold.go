@@ -34,8 +34,25 @@ type image struct {
 	Data string `json:"data"`
 }
 
-// command is what pi is told. Only what the page offers.
+// command is what pi is told, as it may be told it.
 func (t piTold) command(known []pirpc.SlashCommand) (pirpc.Command, error) {
+	c, err := t.meant(known)
+	var wrong *pirpc.ParamError
+	if err != nil || !errors.As(c.Check(), &wrong) {
+		return c, err
+	}
+	at := wrong.Param
+	switch {
+	case t.Type == "" && at != "images":
+		at = "text"
+	case at == "modelId": // as pi calls it
+		at = "model"
+	}
+	return c, inbox.Invalid("/"+at, "%s", wrong.Problem)
+}
+
+// meant is what the page, which offers no more, asks for.
+func (t piTold) meant(known []pirpc.SlashCommand) (pirpc.Command, error) {
 	params := map[string]any{}
 	switch t.Type {
 	case "":

@@ -229,6 +229,24 @@ func (m *Mailbox) Ack(ctx context.Context, agent, session string, keys []string,
 	return acked, err
 }
 
+// Refuse ends an entry of agent's own mailbox that its binding was given and the agent does not take: it bounces, with why.
+func (m *Mailbox) Refuse(ctx context.Context, agent, key, note string) error {
+	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
+		before, err := tx.Entry(agent, key)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		e, ok := before.Refuse(note, now)
+		if !ok {
+			return nil
+		}
+		return m.endEntry(tx, fx, before, e)
+	})
+}
+
 func (m *Mailbox) acknowledged(tx Tx, fx *effects, e Entry, now time.Time) error {
 	switch e.Kind {
 	case Message:

@@ -113,6 +113,15 @@ func (e Entry) Ack(note string, now time.Time) (Entry, bool) {
 	return e, true
 }
 
+// Refuse ends a command that whoever has it does not take, with why; false when there is nothing to refuse.
+func (e Entry) Refuse(note string, now time.Time) (Entry, bool) {
+	if !e.Live || !e.Presented || !e.Kind.Command() || now.After(e.DueAt) {
+		return e, false
+	}
+	e.State, e.Prior, e.EndedAt, e.Note, e.Live = Bounced, e.State, now, note, false
+	return e, true
+}
+
 // AddresseeEnded ends an entry addressed to a session or an agent that ended at: commands bounce with what they were before, or
 // expire when their own deadline came first; the rest is dropped (MA2H §14.2, §16.3).
 func (e Entry) AddresseeEnded(at time.Time) Entry {

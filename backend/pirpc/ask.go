@@ -64,6 +64,39 @@ type Ask struct {
 	Raw json.RawMessage
 
 	rawID json.RawMessage
+	// calls and commands are what was under way when it was asked: each may be what asks.
+	calls, commands []string
+}
+
+// owners are what may ask now.
+func (s *Session) owners() (calls, commands []string) {
+	for _, r := range s.tools {
+		calls = append(calls, r.Tool.Call)
+	}
+	for id, p := range s.pending {
+		if within := specs[p.command.Type].within; within == 0 || within >= slow { // an extension may be part of it
+			commands = append(commands, id)
+		}
+	}
+	return calls, commands
+}
+
+// Overheard notes a command that another end sends this pi, whose answer comes here too: an extension may ask for its sake.
+func (s *Session) Overheard(record []byte) {
+	f := object(record)
+	if f.text("type") == "prompt" && f.has("id") {
+		s.pending[idKey(f.raw("id"))] = pending{command: Command{Type: "prompt"}}
+	}
+}
+
+// bereft says that a dialog of a call has nothing any more that can wait for it.
+func (s *Session) bereft(a Ask) bool {
+	return a.Call != "" && !s.commanded(a) && !slices.ContainsFunc(a.calls, func(id string) bool { return s.toolRow(id) != nil })
+}
+
+// commanded says that a command goes on which may be what asks.
+func (s *Session) commanded(a Ask) bool {
+	return slices.ContainsFunc(a.commands, func(id string) bool { _, on := s.pending[id]; return on })
 }
 
 // ReadAsk reads a dialog's request; false when it is none that wants an answer.

@@ -100,6 +100,7 @@ func (s *Session) response(f fields) {
 	if r.OK() {
 		s.applied(r)
 	}
+	s.retire(WhyTool, s.bereft)
 	s.unclearable = s.unclearable || r.Unknown() && r.Command.Type == "clear_queue"
 	if p.row != nil {
 		s.ranBash(p.row, r)
@@ -390,7 +391,9 @@ func (s *Session) ask(f fields, line []byte) {
 		t := *s.tools[n-1].Tool
 		a.Call, a.Tool = t.Call, &t
 	}
+	a.calls, a.commands = s.owners()
 	if s.expects(func(p pending) bool { return p.command.Type == "abort" }) {
+		s.notice("info", "question dismissed", "it came while the session was being stopped: "+a.Title)
 		s.cancel(a) // what is stopped asks no more, and would wait for the answer
 		return
 	}

@@ -190,6 +190,9 @@ func TestAStopDismissesWhatIsAskedMeanwhile(t *testing.T) {
 	if want := `{"type":"extension_ui_response","id":"u1","cancelled":true}`; len(s.asks) != 0 || s.written[len(s.written)-1] != want {
 		t.Errorf("%+v %q", s.asks, s.written)
 	}
+	if last := s.rows[len(s.rows)-1]; last.Kind != NoticeRow || !strings.Contains(plain(last.Blocks), "being stopped: Allow?") {
+		t.Errorf("nothing tells of it: %+v", last)
+	}
 	s.tell(`{"type":"response","command":"abort","id":"`+abort+`","success":true}`, strings.Replace(confirm, "u1", "u2", 1))
 	if len(s.asks) != 1 {
 		t.Error("what is asked after the stop is asked")

@@ -344,7 +344,7 @@ func (s *Session) cancel(a Ask) {
 // idle says that nothing more will happen by itself.
 func (s *Session) idle() {
 	s.interrupt()
-	s.retire(WhySettled, func(a Ask) bool { return a.Call != "" })
+	s.retire(WhySettled, func(a Ask) bool { return a.Call != "" && !s.commanded(a) })
 	s.running, s.retrying, s.compacting, s.idleAt, s.Info.Retry = false, false, false, time.Time{}, nil
 	s.fx.Settled = true
 }

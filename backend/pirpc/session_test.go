@@ -136,6 +136,38 @@ func TestDialogsEndWithWhatTheyBelongTo(t *testing.T) {
 	}
 }
 
+// What is shown of a dialog is a guess, and pi may still wait for it when that call ends: with several calls at once, or
+// with a command under way whose extension may ask, it is dismissed when none of them can have asked any more.
+func TestADialogOutlivesWhatMayNotHaveAsked(t *testing.T) {
+	const second, end1, end2 = `{"type":"tool_execution_start","toolCallId":"c2","toolName":"ls","args":{}}`,
+		`{"type":"tool_execution_end","toolCallId":"c1","toolName":"bash","result":{"content":[]}}`, `{"type":"tool_execution_end","toolCallId":"c2","toolName":"ls","result":{"content":[]}}`
+	s := tell(toolStart, second, confirm, end2)
+	if s.asks[0].Call != "c2" || len(s.ended) != 0 || len(s.written) != 0 {
+		t.Fatalf("with another call open: %+v, written %q", s.ended, s.written)
+	}
+	if s.tell(end1); len(s.ended) != 1 || s.ended[0].Why != WhyTool {
+		t.Errorf("after both: %+v", s.ended)
+	}
+
+	s = tell(`{"type":"agent_start"}`, toolStart)
+	id := s.command(t, Command{Type: "prompt", Params: map[string]any{"message": "/deploy", "streamingBehavior": "followUp"}})
+	s.tell(confirm, end1, `{"type":"agent_end","messages":[]}`, `{"type":"agent_settled"}`)
+	if len(s.ended) != 0 || s.State() != Waiting {
+		t.Fatalf("with a command under way: %+v, %s", s.ended, s.State())
+	}
+	far := tell(toolStart) // a relay, which the command passes through
+	far.Overheard([]byte(`{"id":"h9","type":"prompt","message":"/deploy"}`))
+	if far.tell(confirm, end1); len(far.ended) != 0 {
+		t.Errorf("at a relay: %+v", far.ended)
+	}
+	if far.tell(`{"type":"response","command":"prompt","id":"h9","success":true}`); len(far.ended) != 1 {
+		t.Errorf("at a relay, after the command: %+v", far.ended)
+	}
+	if s.tell(`{"type":"response","command":"prompt","id":"` + id + `","success":true}`); len(s.ended) != 1 {
+		t.Errorf("after the command: %+v", s.ended)
+	}
+}
+
 // A session that an extension kept is not replaced.
 func TestAVetoReplacesNothing(t *testing.T) {
 	s := tell(`{"type":"agent_start"}`)

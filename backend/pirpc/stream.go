@@ -331,7 +331,7 @@ func (s *Session) toolEnded(r *Row, result json.RawMessage, failed bool, took ti
 			break
 		}
 	}
-	s.retire(WhyTool, func(a Ask) bool { return a.Call != "" && a.Call == t.Call })
+	s.retire(WhyTool, s.bereft)
 }
 
 // toolResult is a result as a message: the end of a call that did not say it ended.

@@ -48,6 +48,9 @@ func Typed(text string, known []SlashCommand) (Command, error) {
 	case "compact":
 		return with("compact", "customInstructions")
 	case "name":
+		if argument == "" {
+			return prompt, &ParamError{"/name", "", "needs the name that the session is to have"}
+		}
 		return with("set_session_name", "name")
 	case "export":
 		return with("export_html", "outputPath")

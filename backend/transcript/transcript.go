@@ -28,6 +28,7 @@ type Session struct {
 	LastSeen time.Time
 	EndedAt  time.Time // zero: it is live
 	Ended    string    // how, in words
+	Gone     bool      // it has ended, and nothing of it comes back by itself
 	Rows     int       // the number of the last one
 	Info     json.RawMessage
 }
@@ -77,7 +78,8 @@ type Store interface {
 	PutRows(ctx context.Context, protocol, id string, rows []Row) error
 	// Rows returns rows in their order: the first of them for After and From, the last of them otherwise.
 	Rows(ctx context.Context, protocol, id string, q Query) ([]Row, error)
-	// EndAll ends every session that is live, and breaks off its rows that were open: none outlived the hub.
+	// EndAll ends every session that is live, and breaks off its rows that were open: none outlived the hub. What a relay
+	// had connected may come back.
 	EndAll(ctx context.Context, how string, at time.Time) error
 	// Purge forgets at most limit sessions, with their rows, that ended before then, and says how many went.
 	Purge(ctx context.Context, before time.Time, limit int) (int, error)

@@ -59,6 +59,8 @@ describe('the track of a message', () => {
     expect(ends[5]).toBe('Bounced: delivered, then its session ended');
   });
   it('says that a delivered one stays delivered when it expires', () => {
+    expect(mailWord({ state: 'bounced', prior: 'delivered', note: [{ t: 'pi refused it' }] }, false)).toBe('Bounced: refused');
+    expect(mailSentence({ state: 'bounced', prior: 'delivered', note: [{ t: 'pi refused it' }] }, false, now)).not.toMatch(/may have acted/);
     expect(mailSentence({ state: 'delivered', expires_at: now - 1 }, false, now)).toMatch(/has expired/);
     expect(mailSentence({ state: 'delivered', expires_at: now + 1 }, false, now)).not.toMatch(/expired/);
   });

@@ -129,6 +129,9 @@ func directiveForm(e mailbox.Entry) []byte {
 	case mailbox.Bounced:
 		stamp("bounced_at", e.EndedAt)
 		d = append(d, wire.Member{Name: "prior", Value: wire.Quote(string(e.Prior))})
+		if e.Note != "" { // it was refused, and did not only lose its addressee
+			d = append(d, wire.Member{Name: "note", Value: wire.Quote(e.Note)})
+		}
 	case mailbox.Expired:
 		stamp("expired_at", e.EndedAt)
 	}

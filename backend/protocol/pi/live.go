@@ -50,6 +50,8 @@ type live struct {
 	failure string
 	because string // why it was asked to end; "" while it was not
 	exiting atomic.Bool
+
+	handed map[string]bool // directives that pi has been told; deliver's own
 }
 
 // epoch is one session in the process: pi may put another in its place.
@@ -83,7 +85,7 @@ func (b *Binding) newLive(ctx context.Context, origin string) *live {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &live{
 		b: b, origin: origin, ctx: ctx, cancel: cancel, ended: make(chan struct{}), s: pirpc.New(0), cur: newEpoch(ctx, b.Now()),
-		asks: map[string]*waiting{}, waits: map[string]chan pirpc.Result{}, heard: b.Now(),
+		asks: map[string]*waiting{}, waits: map[string]chan pirpc.Result{}, handed: map[string]bool{}, heard: b.Now(),
 	}
 }
 
@@ -338,7 +340,7 @@ func (l *live) exit(how string, gone bool) {
 	}
 	fx := l.s.Exit(how, l.b.Now())
 	l.cur.over = true
-	l.cur.rec.Ended = how
+	l.cur.rec.Ended, l.cur.rec.Gone = how, gone
 	l.apply(fx)
 	l.mu.Unlock()
 	l.cancel(errExited)
@@ -347,8 +349,9 @@ func (l *live) exit(how string, gone bool) {
 	l.save(ctx, true)
 	if gone {
 		l.endRules(ctx, l.key())
+		l.b.bounce(ctx)
 	}
 	l.forget()
 	close(l.ended)
-	l.b.OnChange()
+	l.b.OnEnd()
 }

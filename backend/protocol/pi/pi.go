@@ -42,8 +42,10 @@ type Config struct {
 	Depth func() int
 	// OnChange is called after something about a session changed that the page shows.
 	OnChange func()
-	Now      func() time.Time
-	Log      *slog.Logger
+	// OnEnd is called after a pi has ended.
+	OnEnd func()
+	Now   func() time.Time
+	Log   *slog.Logger
 }
 
 // Binding keeps the sessions of pi. It is safe for concurrent use.

@@ -21,9 +21,11 @@ import (
 const (
 	// beat is how often what moved is written down, and the clock looked at.
 	beat = 100 * time.Millisecond
-	// grace is how long a pi may take to say who it is before it gets a name of the hub's making: an extension may ask
-	// something before it can.
+	// grace is how long a pi that asks something may say nothing more, not even who it is, before it gets a name of the hub's
+	// making: pi cannot say it while an extension of its waits for the person.
 	grace = time.Second
+	// patience is how long any other may take: it may be slow to start, or behind a relay that has much to hand over.
+	patience = time.Minute
 	// present is how often a pi counts as seen.
 	present = 15 * time.Second
 )
@@ -33,12 +35,11 @@ func (l *live) keep() {
 	ticks, seen := time.NewTicker(beat), time.NewTicker(present)
 	defer ticks.Stop()
 	defer seen.Stop()
-	began := time.Now()
 	for {
 		select {
 		case <-ticks.C:
 			l.tick()
-			l.save(l.ctx, time.Since(began) > grace)
+			l.save(l.ctx, l.nameless())
 			l.askStats()
 		case <-seen.C:
 			if agent := l.agent(); agent != "" {
@@ -51,6 +52,14 @@ func (l *live) keep() {
 			return
 		}
 	}
+}
+
+// nameless says that a session cannot wait any longer for its own name.
+func (l *live) nameless() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.b.Now()
+	return now.Sub(l.cur.began) > patience || len(l.s.Asks()) > 0 && now.Sub(l.heard) > grace
 }
 
 // silent says that nothing is heard of a pi that is at work.
@@ -91,6 +100,7 @@ func (l *live) save(ctx context.Context, anyway bool) {
 		}
 		if e != cur {
 			l.endRules(ctx, e.key)
+			l.b.bounce(ctx)
 			l.mu.Lock()
 			l.saves = slices.DeleteFunc(l.saves, func(x *epoch) bool { return x == e })
 			l.mu.Unlock()
@@ -292,7 +302,7 @@ func (l *live) record(e *epoch) transcript.Session {
 		}
 	}
 	if e.over {
-		e.rec.EndedAt = now
+		e.rec.EndedAt, e.rec.Gone = now, e.rec.Gone || e != l.cur
 		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
 	}
 	return e.rec
@@ -305,6 +315,13 @@ func (l *live) endRules(ctx context.Context, key string) {
 	}
 	if err := l.b.Gate.EndSession(ctx, Name, key); err != nil {
 		l.b.Log.Error("rules of a session that ended", "protocol", Name, "err", err)
+	}
+}
+
+// bounce ends what waits for sessions that have ended: nobody will collect it.
+func (b *Binding) bounce(ctx context.Context) {
+	if err := b.Mailbox.Bounce(ctx); err != nil && ctx.Err() == nil {
+		b.Log.Error("what waits for sessions that have ended", "protocol", Name, "err", err)
 	}
 }
 

@@ -74,19 +74,44 @@ func (l *live) collect(e *epoch) {
 		return
 	}
 	for _, entry := range entries {
-		note := l.hand(ctx, e, entry)
-		if ctx.Err() != nil && note == "" {
-			return // whether it arrived nobody knows: it is handed over again
-		}
-		if _, err := l.b.Mailbox.Ack(context.WithoutCancel(ctx), e.agent, "", []string{entry.Key}, note); err != nil {
-			l.b.Log.Error("acknowledgment", "agent", e.agent, "err", err)
-		}
+		l.hand(ctx, e, entry)
 	}
 }
 
-// hand tells pi one directive and says what became of it; "" when the pi ended before it could.
-func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) string {
+// hand tells pi one directive, and its sender what became of it once pi says so. An answer that does not come within taken
+// is waited for while others are told: an extension may be asking the person something first.
+func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) {
+	if l.handed[entry.Key] {
+		return // it is with pi, which has not answered yet
+	}
 	text := promptOf(entry.Body)
+	if why := l.untold(text); why != "" {
+		l.refuse(ctx, e, entry, why)
+		return
+	}
+	answer, err := l.send(e, prompt(text, true))
+	if errors.Is(err, errUnknown) {
+		return // it did not arrive: it is handed over again
+	}
+	if err != nil {
+		l.refuse(ctx, e, entry, "pi was not told: "+oneLine(err.Error(), 500))
+		return
+	}
+	l.handed[entry.Key] = true
+	done := make(chan struct{})
+	l.work.Go(func() {
+		defer close(done)
+		l.heardOf(ctx, e, entry, <-answer) // the end of the process is one, too
+	})
+	select {
+	case <-done:
+	case <-time.After(taken):
+	case <-ctx.Done():
+	}
+}
+
+// untold says why a directive is not told; "" for one that is.
+func (l *live) untold(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "there was nothing to tell pi"
 	}
@@ -95,18 +120,38 @@ func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) string {
 	} else if strings.HasPrefix(strings.TrimSpace(text), "/") && c.Type != "prompt" {
 		return "pi was not told: this is a command of its terminal, which would reach the model as text; it is given on the session's page"
 	}
-	ctx, cancel := context.WithTimeout(ctx, taken)
-	defer cancel()
-	_, err := l.call(ctx, e, prompt(text, true))
+	return ""
+}
+
+// heardOf says what became of a directive that pi was told. One that a pi had which is only out of reach is not told it
+// again; with one that has ended it bounces.
+func (l *live) heardOf(ctx context.Context, e *epoch, entry mailbox.Entry, r pirpc.Result) {
+	note := "pi took it as a prompt"
 	switch {
-	case err == nil:
-		return "pi took it as a prompt"
-	case l.ctx.Err() != nil, errors.Is(err, errUnknown):
-		return ""
-	case ctx.Err() != nil:
-		return "handed to pi as a prompt"
+	case r.Error != "":
+		l.refuse(ctx, e, entry, "pi refused it: "+oneLine(pirpc.Plain(r.Error), 500))
+		return
+	case r.NoAnswer && l.gone():
+		return
+	case r.NoAnswer:
+		note = "handed to pi, which was lost before it said that it took it"
 	}
-	return "pi refused it: " + oneLine(err.Error(), 500)
+	if _, err := l.b.Mailbox.Ack(context.WithoutCancel(ctx), e.agent, "", []string{entry.Key}, note); err != nil {
+		l.b.Log.Error("acknowledgment", "agent", e.agent, "err", err)
+	}
+}
+
+// gone says that its process has ended, and is not only out of reach.
+func (l *live) gone() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cur.rec.Gone
+}
+
+func (l *live) refuse(ctx context.Context, e *epoch, entry mailbox.Entry, why string) {
+	if err := l.b.Mailbox.Refuse(context.WithoutCancel(ctx), e.agent, entry.Key, why); err != nil {
+		l.b.Log.Error("a directive that was refused", "agent", e.agent, "err", err)
+	}
 }
 
 // commands are those that this pi takes in a prompt.

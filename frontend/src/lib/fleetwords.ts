@@ -96,7 +96,7 @@ function silent(p: Presence, now: number): string {
 }
 
 /** `shown`: it was sent to the agent, by a stream or a webhook, which proves nothing either way. */
-export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; shown?: boolean; expires_at?: number }
+export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; shown?: boolean; expires_at?: number; note?: unknown }
 export type MailTone = 'quiet' | 'info' | 'done' | 'bad';
 
 export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'quiet');
@@ -109,6 +109,7 @@ export function mailWord(m: Mail, session: boolean): string {
     case 'acknowledged': return 'Acknowledged';
     case 'expired': return m.shown ? 'Expired, delivery never confirmed' : 'Expired, never delivered';
     case 'bounced':
+      if (m.note) return 'Bounced: refused';
       if (m.prior !== 'delivered') return m.shown ? 'Bounced, delivery never confirmed' : 'Bounced, never delivered';
       return session ? 'Bounced: delivered, then its session ended' : 'Bounced: delivered, never acknowledged';
   }
@@ -126,6 +127,7 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
       if (m.shown) return 'It was sent to the agent, which did not confirm it in time. It may have been read; it is not sent again.';
       return 'The agent did not collect it in time, and will never see it.';
     case 'bounced':
+      if (m.note) return 'It was refused, and not taken.';
       if (m.prior !== 'delivered' && m.shown) return `It was sent to the ${session ? 'session' : 'agent'}, which ended without confirming it. It may have been read.`;
       if (m.prior !== 'delivered') return `The ${session ? 'session' : 'agent'} ended before it collected this. Nobody has seen it.`;
       return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
