@@ -16,19 +16,32 @@ func mayRun(prefix, words []string) bool {
 	if len(words) == 0 {
 		return false
 	}
-	if slices.ContainsFunc(words[:min(len(words), len(prefix))], func(w string) bool { return strings.ContainsAny(w, "*?[]{}~") }) {
-		return true
-	}
-	if program(words[0]) == program(prefix[0]) {
+	name := program(prefix[0])
+	if program(words[0]) == name || mayBecome(words[0], name) {
 		return runsAlso(prefix[1:], words[1:])
 	}
-	return startsOthers(words) && mention(words[1:], program(prefix[0]))
+	return startsOthers(words) && slices.ContainsFunc(words[1:], func(w string) bool {
+		// What is quoted once more, or glued to an option, is read by that program in its own way.
+		return mention(w, name) || mayBecome(w, name) || strings.ContainsAny(w, "\\'\"$`;&|\n") || len(w) > 2 && w[0] == '-' && mention(w[2:], name)
+	})
+}
+
+// mayBecome says whether a shell may make a word of another one's pattern: of r? and {rm,x} it may make rm.
+func mayBecome(pattern, word string) bool {
+	if strings.ContainsAny(pattern, "{}") {
+		return pattern != "{}"
+	}
+	if !strings.ContainsAny(pattern, "*?[]~") {
+		return false
+	}
+	fits, err := path.Match(program(pattern), strings.ToLower(word))
+	return fits || err != nil
 }
 
 // runsAlso compares the words after a program, and takes notice of options that stand before the words that are meant.
 func runsAlso(want, words []string) bool {
 	i := 0
-	for i < min(len(want), len(words)) && want[i] == words[i] {
+	for i < min(len(want), len(words)) && (want[i] == words[i] || mayBecome(words[i], want[i])) {
 		i++
 	}
 	switch {
@@ -38,7 +51,9 @@ func runsAlso(want, words []string) bool {
 		return false
 	}
 	return (want[i][:min(1, len(want[i]))] == "-" || words[i][:min(1, len(words[i]))] == "-") &&
-		!slices.ContainsFunc(want[i:], func(w string) bool { return !mention(words[i:], w) })
+		!slices.ContainsFunc(want[i:], func(w string) bool {
+			return !slices.ContainsFunc(words[i:], func(said string) bool { return mention(said, w) || mayBecome(said, w) })
+		})
 }
 
 // program is the name of a program without its folder and what Windows adds, in one case.
@@ -54,21 +69,19 @@ func startsOthers(words []string) bool {
 	}, path.Base(words[0]))
 }
 
-// mention says whether a text stands in one of the words, not as a part of a longer name.
-func mention(words []string, name string) bool {
-	return slices.ContainsFunc(words, func(w string) bool {
-		w = strings.ToLower(w)
-		for at := 0; ; at++ {
-			i := strings.Index(w[at:], strings.ToLower(name))
-			if i < 0 {
-				return false
-			}
-			at += i
-			if end := at + len(name); (at == 0 || !ofName(w[at-1])) && (end == len(w) || !ofName(w[end])) {
-				return true
-			}
+// mention says whether a name stands in a text, not as a part of a longer one.
+func mention(text, name string) bool {
+	text, name = strings.ToLower(text), strings.ToLower(name)
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
 		}
-	})
+		at += i
+		if end := at + len(name); (at == 0 || !ofName(text[at-1])) && (end == len(text) || !ofName(text[end])) {
+			return true
+		}
+	}
 }
 
 // ofName says whether a byte goes on with a name.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
 )
 
 // within says whether a path is a folder or below it. A relative path is one of base; "~" is home. Nothing is looked up:
@@ -26,7 +27,7 @@ func within(folder, p, base, home string) fit {
 		return untold
 	case below(f, p):
 		return yes
-	case below(strings.ToLower(f), strings.ToLower(p)):
+	case below(asSomeDisksDo(f), asSomeDisksDo(p)):
 		return untold // there are disks to which case is nothing
 	}
 	if i := strings.IndexAny(p, "*?["); i >= 0 { // a pattern, to some programs: what stands before it says where it begins
@@ -37,6 +38,9 @@ func within(folder, p, base, home string) fit {
 	}
 	return no
 }
+
+// asSomeDisksDo spells a path as disks do that take no notice of case, nor of how a letter and its accent are written.
+func asSomeDisksDo(path string) string { return norm.NFC.String(strings.ToLower(path)) }
 
 // below says whether a cleaned path is that folder or stands below it.
 func below(folder, p string) bool {
