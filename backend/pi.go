@@ -23,6 +23,7 @@ const (
 	PiRelayDropped = pi.RelayDropped
 	PiRelayExit    = pi.RelayExit
 	PiRelayStop    = pi.RelayStop
+	PiRelayMissed  = pi.RelayMissed
 	PiMaxFrame     = pi.MaxFrame
 )
 

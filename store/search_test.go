@@ -59,8 +59,10 @@ func TestAnEarlierIndexTakesUpTheRecipients(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.do(t.Context(), func(t *tx) error {
-		if err := t.exec(`DELETE FROM items_fts`); err != nil {
-			return err
+		for _, q := range []string{`DELETE FROM items_fts`, `DROP INDEX transcripts_gone`, `ALTER TABLE transcripts DROP COLUMN gone`} {
+			if err := t.exec(q); err != nil {
+				return err
+			}
 		}
 		return t.exec(`PRAGMA user_version = 6`)
 	})

@@ -42,6 +42,7 @@ type relay struct {
 	up     bool                  // pi has come up
 	watch  *pirpc.Session        // what pi does: no dialog is handed over that it does not wait for any more
 	asks   map[string]asked      // dialogs that wait, by id: a hub that comes back is asked again
+	missed map[string][]byte     // what tells of dialogs that ended before a hub heard of them, by id
 	begins map[string][]byte     // of the calls that run, by id
 	wake   chan struct{}
 }
@@ -57,10 +58,11 @@ type asked struct {
 	record []byte
 	at     time.Time
 	call   string
+	handed bool // over to a hub
 }
 
 func newRelay(a *app, cfg config.Config, args []string) *relay {
-	return &relay{app: a, cfg: cfg, args: args, watch: pirpc.New(0), asks: map[string]asked{}, begins: map[string][]byte{}, wake: make(chan struct{}, 1)}
+	return &relay{app: a, cfg: cfg, args: args, watch: pirpc.New(0), asks: map[string]asked{}, missed: map[string][]byte{}, begins: map[string][]byte{}, wake: make(chan struct{}, 1)}
 }
 
 // run hands records both ways until pi has ended and the hub knows, or does not answer any more.
@@ -146,7 +148,7 @@ func (r *relay) take(record []byte, now time.Time) {
 	fx := r.watch.Take(record, now)
 	for _, a := range fx.Asks {
 		s.ask = a.ID
-		r.asks[a.ID] = asked{record, now, a.Call}
+		r.asks[a.ID] = asked{record: record, at: now, call: a.Call}
 	}
 	r.drop(fx.Ended)
 	up := !r.up && r.watch.Ready()
@@ -170,6 +172,9 @@ func (r *relay) take(record []byte, now time.Time) {
 // drop forgets dialogs that pi does not wait for any more. r.mu is held.
 func (r *relay) drop(asks []pirpc.EndedAsk) {
 	for _, e := range asks {
+		if a, ok := r.asks[e.ID]; ok && !a.handed {
+			r.missed[e.ID] = meta(backend.PiRelayRecord{Type: backend.PiRelayMissed, Title: e.Title, Why: string(e.Why)})
+		}
 		delete(r.asks, e.ID)
 	}
 }
@@ -209,7 +214,7 @@ func (r *relay) answered(id string) {
 }
 
 // next takes the oldest record that was not handed over; more says whether there will be others. A dialog that pi has
-// ended since is passed over.
+// ended since is not handed over, but told of.
 func (r *relay) next(now time.Time) (s said, more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,6 +230,10 @@ func (r *relay) next(now time.Time) (s said, more bool) {
 		}
 		if record := r.stillAsked(s.ask, now); record != nil {
 			return said{record, s.ask}, true
+		}
+		if record, ok := r.missed[s.ask]; ok {
+			delete(r.missed, s.ask)
+			return said{record: record}, true
 		}
 	}
 	return said{}, !r.last
@@ -246,6 +255,8 @@ func (r *relay) stillAsked(id string, now time.Time) []byte {
 	if !ok {
 		return nil
 	}
+	a.handed = true
+	r.asks[id] = a
 	return pirpc.Later(a.record, now.Sub(a.at))
 }
 

@@ -61,14 +61,15 @@ func TestRelayAsksAgainWhatStillWaits(t *testing.T) {
 	}
 }
 
-// Nor is it handed over late: what waits in the queue has its own time, too.
+// Nor is it handed over late: what waits in the queue has its own time, too. It leaves a trace.
 func TestRelayHandsOverNoDialogThatHasEnded(t *testing.T) {
 	r := relayOf(begun, dialog("u1", `,"timeout":5000`), dialog("u2", `,"timeout":60000`), dialog("u3", ""))
 	if got := all(r.waiting(noon)); got != "" {
 		t.Errorf("asked twice: %s", got)
 	}
 	got := handed(r, noon.Add(10*time.Second))
-	if len(got) != 3 || got[0] != begun || !strings.Contains(got[1], `"timeout":50000`) || got[2] != dialog("u3", "") {
+	missed := `{"type":"relay_missed","title":"Go?","why":"pi went on without you (counted as no)"}`
+	if len(got) != 4 || got[0] != begun || got[1] != missed || !strings.Contains(got[2], `"timeout":50000`) || got[3] != dialog("u3", "") {
 		t.Errorf("%q", got)
 	}
 }

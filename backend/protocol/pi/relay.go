@@ -20,6 +20,7 @@ import (
 const (
 	RelayHello   = "relay_hello"   // to the hub: what runs, and where
 	RelayDropped = "relay_dropped" // to the hub: a record was too large and was left out
+	RelayMissed  = "relay_missed"  // to the hub: a question ended while it was away
 	RelayExit    = "relay_exit"    // to the hub: pi has ended
 	RelayStop    = "relay_stop"    // to the relay: end pi
 )
@@ -35,6 +36,9 @@ type RelayRecord struct {
 	Records int    `json:"records,omitempty"`
 	Code    int    `json:"code,omitempty"`
 	Stderr  string `json:"stderr,omitempty"`
+	// Title is what a question was that the hub missed, and Why how it ended.
+	Title string `json:"title,omitempty"`
+	Why   string `json:"why,omitempty"`
 }
 
 // MaxFrame is the largest record that a relay sends.
@@ -93,7 +97,7 @@ func relayRecord(frame []byte) (RelayRecord, bool) {
 	if len(frame) > 256<<10 || json.Unmarshal(frame, &m) != nil {
 		return m, false
 	}
-	return m, m.Type == RelayHello || m.Type == RelayDropped || m.Type == RelayExit
+	return m, m.Type == RelayHello || m.Type == RelayDropped || m.Type == RelayMissed || m.Type == RelayExit
 }
 
 // told takes over what a relay says of its pi.
@@ -105,6 +109,8 @@ func (l *live) told(m RelayRecord) {
 		l.folder, l.args = oneLine(m.Folder, 4096), Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true
 		l.mu.Unlock()
+	case RelayMissed:
+		l.note("“" + oneLine(m.Title, maxTitle) + "” was asked while the hub was away: " + oneLine(m.Why, maxTitle))
 	case RelayDropped:
 		if m.Records > 0 {
 			l.note(fmt.Sprintf("%d records of %d bytes are missing here: the hub was away, and the relay could not keep more", m.Records, m.Size))
