@@ -2,6 +2,8 @@ package gate
 
 import (
 	"fmt"
+	"net/netip"
+	"strings"
 	"unicode/utf8"
 
 	"deskbell/backend/inbox"
@@ -91,11 +93,17 @@ func (a Argument) badValue() string {
 			return `must be the plain first words of a command: no variable, pattern, redirection or second command; it is compared word by word`
 		}
 	case Within:
-		if _, ok := absolute(a.Value, "/", "/"); !ok {
-			return "must be a path"
+		if _, ok := absolute(a.Value, "/", "/"); !ok || strings.ContainsAny(a.Value, "*?") {
+			return "must be a path and no pattern: whatever is below a folder is within it"
 		}
 	case Host:
-		if _, _, ok := hostName(a.Value); !ok {
+		host, _, ok := hostName(a.Value)
+		if last := host[strings.LastIndexByte(host, '.')+1:]; ok && last != "" && last[0] <= '9' {
+			if ip, err := netip.ParseAddr(host); err != nil || ip.String() != host {
+				return "must be an address as it is usually written (127.0.0.1), or a name"
+			}
+		}
+		if !ok {
 			return `must be a host, with ":port" if it is not the usual one; "*." at the beginning is any host below it`
 		}
 	}

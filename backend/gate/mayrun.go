@@ -10,19 +10,22 @@ import (
 // behind settings of variables, under another name of the program, with options in between, out of a pattern that the
 // shell makes words of, or started by another program that its further words are for.
 func mayRun(prefix, words []string) bool {
+	name := program(prefix[0])
 	for len(words) > 0 && assignment(words[0]) {
+		if mention(words[0], name) {
+			return true // PAGER=rm
+		}
 		words = words[1:]
 	}
 	if len(words) == 0 {
 		return false
 	}
-	name := program(prefix[0])
 	if program(words[0]) == name || mayBecome(words[0], name) {
 		return runsAlso(prefix[1:], words[1:])
 	}
 	return startsOthers(words) && slices.ContainsFunc(words[1:], func(w string) bool {
 		// What is quoted once more, or glued to an option, is read by that program in its own way.
-		return mention(w, name) || mayBecome(w, name) || strings.ContainsAny(w, "\\'\"$`;&|\n") || len(w) > 2 && w[0] == '-' && mention(w[2:], name)
+		return mention(w, name) || slices.ContainsFunc(strings.Fields(w), func(w string) bool { return mayBecome(w, name) }) || strings.ContainsAny(w, "\\'\"$`;&|\n") || len(w) > 2 && w[0] == '-' && mention(w[2:], name)
 	})
 }
 
@@ -65,7 +68,7 @@ func program(word string) string {
 // does not care.
 func startsOthers(words []string) bool {
 	return startsAny(words) || slices.Contains([]string{
-		"command", "builtin", "coproc", "stdbuf", "chroot", "flock", "script", "unshare", "ionice", "chrt", "taskset", "strace", "ltrace", "entr", "runuser", "pkexec",
+		"command", "builtin", "coproc", "stdbuf", "chroot", "flock", "script", "unshare", "ionice", "chrt", "taskset", "strace", "ltrace", "entr", "runuser", "pkexec", "trap", "noglob", "toybox",
 	}, path.Base(words[0]))
 }
 
