@@ -78,7 +78,7 @@ export const markedAs = (marked: Marked | undefined, text: string): Text | undef
 
 /** Why a rule leaves a call to the person; the rule itself stands after it. */
 export const askedWords = (asks: NonNullable<CallView['asks']>): string =>
-  asks.untold ? `It cannot be told whether this is one of the calls that a rule ${asks.verdict === 'deny' ? 'denies' : 'asks about'}:` : 'A rule asks you about this:';
+  asks.untold ? `It may be one of the calls that a rule ${asks.verdict === 'deny' ? 'denies' : 'asks about'} (it does several things, or can be read in several ways):` : 'A rule asks you about this:';
 
 /** What makes alerts one: their kind and agent, and the session where they are about a record. */
 export const alertKey = (a: GuardAlert): string => `${a.kind} ${plain(a.agent)} ${a.session ?? ''}`;
