@@ -54,7 +54,7 @@ func (s *Store) List(ctx context.Context, f inbox.Filter) ([]inbox.Listed, strin
 			}
 			return err
 		}
-	case f.Box != "":
+	case f.Box != "" && f.Box != "fleet":
 		order = `ended_at DESC, n DESC`
 		key = func(it inbox.Listed, n int64) string { return fmt.Sprintf("%d.%d", endedAt(it.Item), n) }
 		after = func(c string) error {
@@ -130,6 +130,8 @@ func conditions(f inbox.Filter) (string, []any, bool) {
 	case "":
 	case "needs":
 		add(`box = 'needs'`)
+	case "fleet":
+		add(`box = 'fleet'`)
 	default:
 		add(`box <> 'needs' AND box = ?`, f.Box)
 	}

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -720,5 +722,48 @@ func TestCommitsReachTheDisk(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// What agents write to each other stands in the order in which it came: who works on something is not below all that has ended.
+func TestTrafficIsNewestFirst(t *testing.T) {
+	s := open(t)
+	for i := range 4 {
+		n := newItem(i)
+		n.Item.Content.To = "agent:peer"
+		insert(t, s, n)
+	}
+	for _, id := range []string{"msg_000002", "msg_000000"} {
+		if _, err := s.Apply(t.Context(), id, answer("res_"+id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for f := (inbox.Filter{Box: "fleet", Limit: 3}); ; {
+		page, next, err := s.List(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range page {
+			got = append(got, l.ID)
+		}
+		if f.Cursor = next; next == "" {
+			break
+		}
+	}
+	if want := []string{"msg_000003", "msg_000002", "msg_000001", "msg_000000"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	rows, err := s.read.QueryContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id FROM items WHERE box = 'fleet' ORDER BY n DESC LIMIT 3`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a, b, c int
+		var plan string
+		if err := rows.Scan(&a, &b, &c, &plan); err != nil || !strings.Contains(plan, "items_traffic") {
+			t.Errorf("%s, %v", plan, err)
+		}
 	}
 }
