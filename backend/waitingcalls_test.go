@@ -187,17 +187,18 @@ func TestTheCardOfACall(t *testing.T) {
 		Ask        string
 		Call       map[string]any
 		RuleOffers []struct {
-			Scope, Verdict, Text string
-			Past                 int
-			Match                gate.Match
-			Warnings             []string
+			Scope, Verdict, Aside string
+			Text                  []struct{ T string }
+			Past                  int
+			Match                 gate.Match
+			Warnings              []string
 		} `json:"rule_offers"`
 	}
 	page.into(&v)
 	if !v.Held || v.Ask != "call" || v.Call["session"] != "test/s1" || v.Call["warning"] != "Allowing this also answers Claude Code’s own question." {
 		t.Errorf("%s", page.body)
 	}
-	if len(v.RuleOffers) != 4 || v.RuleOffers[0].Past != 2 || !strings.Contains(v.RuleOffers[0].Text, "is exactly “git status” and no other arguments") || len(v.RuleOffers[0].Warnings) != 1 {
+	if len(v.RuleOffers) != 4 || v.RuleOffers[0].Past != 2 || len(v.RuleOffers[0].Text) != 1 || !strings.Contains(v.RuleOffers[0].Text[0].T, "is exactly “git status” and no other arguments") || len(v.RuleOffers[0].Warnings) != 1 {
 		t.Errorf("%+v", v.RuleOffers)
 	}
 	if got := op.call("GET", "/api/state", nil).want(200).get("counts", "guardian"); got != "2" {
