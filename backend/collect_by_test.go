@@ -72,3 +72,24 @@ func TestAChangedRetentionHoldsForAnswersThatWait(t *testing.T) {
 	h.set("retention_days", 1)
 	bot.call("GET", "/v1/messages/"+id, nil).want(410)
 }
+
+// Of an answer to what was asked in a session, a stream may have shown it: nothing is claimed but that nobody confirmed it.
+func TestAnAnswerThatAStreamMayHaveShownIsNotCalledUncollected(t *testing.T) {
+	h, c := openBox(t)
+	a := h.peer("a")
+	session := a.register(msg{"ttl_seconds": 3600})
+	id := a.submit(a.ask().with("agent", msg{"id": "a", "run_id": "r", "runtime": "cli", "session": session}))
+	op := h.operator()
+	op.answer(id, yes).want(200)
+	if d := op.call("GET", "/api/items/"+id, nil).want(200); d.get("in_session") != "true" {
+		t.Errorf("%s", d.body)
+	}
+	c.move(31 * 24 * time.Hour)
+	if err := h.hub.inbox.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	history, err := h.hub.store.History(t.Context(), id)
+	if err != nil || history[len(history)-1].Action != "answer never confirmed" {
+		t.Errorf("%+v, %v", history, err)
+	}
+}

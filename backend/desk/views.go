@@ -269,7 +269,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 	}
 	if p := it.Progress; p != nil {
 		note, _ := render.Cut(p.Note, 300)
-		r.Progress = &progressView{Part: p.Part, Note: spansOrNone(note), At: ms(p.At)}
+		r.Progress = &progressView{Part: p.Part, Note: render.VisibleLines(note), At: ms(p.At)}
 	}
 	if it.Content.Project != "" {
 		r.Project = render.Visible(it.Content.Project)
@@ -307,7 +307,7 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	c := it.Content
 	v := &detail{
 		Runtime: c.Runtime, Tags: [][]render.Span{}, Context: []partView{},
-		Resolvers: c.Resolvers, History: []historyView{},
+		Resolvers: c.Resolvers, History: []historyView{}, InSession: c.Session != "",
 	}
 	v.OnExpire, v.DefaultLabel = onExpire(it)
 	if c.RunID != "" {
