@@ -126,3 +126,14 @@ test('an agent’s page says how much it asks, how fast it is answered, and how 
   await page.says('main li', /Messages to other agents: 5 a minute, all of them are left/);
   await page.says('main li', /may be open at once: 1 is/);
 });
+
+test('an answer that a stream may have shown waits to be collected or confirmed', async ({ agent, page }) => {
+  const s = (await session(agent, { label: 'streams' })).session;
+  const id = await agent.ask('May I?', { agent: { id: agent.id, run_id: '1', runtime: 'cli', session: s.id } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('1');
+  await until('the answer', () => agent.hub.call('GET', `/api/items/${id}`), (it) => it.state === 'answered');
+  await page.at(`#/done/${id}`);
+  await page.says('[data-item-pane]', /Waits for the agent to collect it, or to confirm that it has it/);
+});
