@@ -40,6 +40,7 @@ func TestMessagesAreFoundByRecipientAndNote(t *testing.T) {
 	expect("reviewer+good", "toReviewer")
 	expect("agent:reviewer+good", "toReviewer") // as messages and this hub write it
 	expect(url.QueryEscape("agent:reviewer#"+bs), "toReviewer")
+	expect(url.QueryEscape(`good "Agent:reviewer"`), "toReviewer")
 	expect("reviewer+word", "secret")
 	expect(strings.TrimPrefix(bs, "sess_"), "toReviewer")
 	expect("deployer+out", "toDeployer")

@@ -83,13 +83,8 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	}
 	var sent client.Directive
 	err = a.asOperator(ctx, func(h *hub) error {
-		if !h.offline {
-			a.sayPresence(ctx, h, id, session)
-		}
+		a.sayPresence(ctx, h, id, session)
 		sent, err = h.Tell(ctx, d)
-		if err == nil && h.offline {
-			a.say("No hub is running: %s can get it when one does.", id)
-		}
 		if _, ok := client.Refused(err, "unknown_destination"); ok {
 			return fmt.Errorf("there is no %s: `deskbell agent list` and `deskbell agent sessions` show who there is", d.To)
 		}
@@ -140,8 +135,13 @@ func (a *app) sayPresence(ctx context.Context, h *hub, id, session string) {
 	if session != "" {
 		says = ag.sessionWords(session)
 	}
-	if says == "" {
+	switch {
+	case says == "":
 		return
+	case h.offline && session != "":
+		says = fmt.Sprintf("No hub is running: session %s of %s gets this if one does before its lease ends; otherwise this bounces.", session, id)
+	case h.offline:
+		says = fmt.Sprintf("No hub is running: %s can get it when one does.", id)
 	}
 	a.say("%s", says)
 	if ag.Stopped != nil {

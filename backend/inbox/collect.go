@@ -113,7 +113,7 @@ func (it Item) Uncollected(now time.Time) bool {
 // not the moment it was noticed. Never delivered means that it will not be, either.
 func (it Item) GiveUp() Change {
 	at, action := it.CollectBy, "answer never collected"
-	if it.Content.Session != "" {
+	if it.Content.Session != "" && it.State != Cancelled && (it.State != Expired || it.Outcome != nil && it.Outcome.Defaulted) {
 		action = "answer never confirmed" // a stream may have shown it
 	}
 	it.Track, it.CollectBy, it.ChangedAt = Track{State: TrackExpired}, time.Time{}, at

@@ -17,7 +17,7 @@ const (
 )
 
 // addressed finds agents that are written as messages address them: searched are their names.
-var addressed = regexp.MustCompile(`(^|\s)agent:(\S)`)
+var addressed = regexp.MustCompile(`(?i)(^|[^\p{L}\p{N}])agent:(\S)`)
 
 // SearchWords are the words of what a person typed. open says that the last one may go on.
 func SearchWords(typed string) (words []string, open bool) {
