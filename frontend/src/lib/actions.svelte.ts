@@ -85,7 +85,7 @@ export async function mark(id: string, marks: Marks): Promise<boolean> {
   try {
     const now = await api.mark(id, marks);
     inbox.patch(now);
-    if (reader.detail?.id === id) reader.detail = { ...reader.detail, ...now };
+    reader.marked(now);
   } catch (e) {
     done = false;
     if (row) inbox.patch(row);

@@ -5,7 +5,7 @@ import { humanActor, plain } from './format';
 import { inbox } from './inbox.svelte';
 import { endedWords } from './itemwords';
 import { takesText } from './keys';
-import type { Detail } from './types';
+import type { Detail, Row } from './types';
 import { ui } from './ui.svelte';
 
 /** After the item is on show: long enough for a double click or a second press meant for the item before. */
@@ -109,6 +109,14 @@ class Reader {
     if (had) setTimeout(() => (document.querySelector<HTMLElement>('[data-kept]') ?? document.querySelector<HTMLElement>('[data-reading]'))?.focus({ preventScroll: true }));
   }
 
+  /** Takes what a mark made of the item on show. Where it ended meanwhile, that is looked up, to be said like any other end. */
+  marked(row: Row): void {
+    const d = this.detail;
+    if (d?.id !== row.id || row.rev < d.rev) return;
+    if (row.state === d.state) this.detail = { ...d, ...row };
+    else void this.load(row.id);
+  }
+
   private markRead(id: string): void {
     if (inbox.selectedId !== id || document.visibilityState === 'hidden') return;
     if (document.querySelector('[data-item-pane]')?.checkVisibility() !== true) return; // in a narrow window it is behind the list
@@ -120,7 +128,7 @@ class Reader {
     try {
       const row = await api.mark(id, marks);
       inbox.patch(row);
-      if (this.detail?.id === id) this.detail = { ...this.detail, ...row };
+      this.marked(row);
     } catch {
       // it stays bold: nothing was claimed
     }
