@@ -47,8 +47,8 @@ func TestACSExternalProbes(t *testing.T) {
 	a.post(foreign).failedWith(t, -32005, true)
 }
 
-// The wire probes D1 to D7 of the other public list. D8 and D10 want a policy that refuses by itself; here the person
-// is asked, and a rule of theirs refuses.
+// The wire probes of the other public list. D8 and D10 want a policy that refuses by itself; here the person is asked, and
+// a rule of theirs refuses.
 func TestACSWireProbes(t *testing.T) {
 	c := &clock{at: noon}
 	h := openHouse(t, withClock(c))
@@ -179,6 +179,11 @@ func TestACSWireProbes(t *testing.T) {
 	t.Run("D8 wrapped", func(t *testing.T) {
 		a.step("protocols/MCP/tools/call", mcpCall("rm", msg{"args": "-rf /"})).deniedFor(t, "rule_denied")
 		a.step("protocols/MCP/tools/call", bash("rm -rf /")).failedWith(t, -32602, true) // that is no message of MCP
+	})
+	t.Run("D10 unregistered", func(t *testing.T) {
+		h.rule(gate.Match{}, gate.Deny) // behind the tools that are allowed by name
+		a.step("steps/toolCallRequest", msg{"tool": msg{"name": "NeverRegistered"}, "arguments": msg{}}).deniedFor(t, "rule_denied")
+		a.step("steps/toolCallRequest", bash("echo test")).allowedTo(t)
 	})
 }
 

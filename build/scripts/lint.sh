@@ -15,6 +15,10 @@ got=$(go list -m -f '{{.Version}}' github.com/wailsapp/wails/v2)
 go mod verify >/dev/null
 go mod tidy -diff || die "go.mod or go.sum is not tidy: run go mod tidy"
 
+# What is made from the sources, a program above all, stays out of them for good once it is in.
+large=$(git -c safe.directory="$ROOT" ls-files -z | xargs -0 sh -c 'find "$@" -maxdepth 0 -size +2M' -)
+[ -z "$large" ] || die "larger than 2 MB, and kept in git: $large"
+
 say "gofmt"
 unformatted=$(gofmt -l $(git -c safe.directory="$ROOT" ls-files --cached --others --exclude-standard '*.go' | while read -r f; do [ -f "$f" ] && echo "$f"; done))
 [ -z "$unformatted" ] || die "not formatted (gofmt -w): $unformatted"
