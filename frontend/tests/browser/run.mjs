@@ -1,11 +1,13 @@
-// Runs the browser tests: two lanes side by side, and then, one after the other, those that want to be alone.
+// Runs the browser tests: some lanes side by side, and then, one after the other, those that want to be alone.
 // Arguments: words that a test's file or name must hold; --bench runs the benches instead.
 // DESKBELL_HEADLESS: the program (build/bin/deskbell-headless); DESKBELL_CHROMIUM: the browser (/usr/bin/chromium);
 // DESKBELL_SHOTS: a folder for pictures of failed tests.
 import { readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { launch, run, take } from './harness.mjs';
 
-const LANES = 2;
+/** One more than can compute at once: a test waits a third of its time. */
+const LANES = availableParallelism() + 1;
 const words = process.argv.slice(2).filter((a) => !a.startsWith('--'));
 const bench = process.argv.includes('--bench');
 const started = Date.now();
