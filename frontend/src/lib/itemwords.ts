@@ -1,5 +1,5 @@
 // One word for each thing an item can be and each way in which it can end, calls with their verdicts, the same everywhere.
-import { moment, plain, who } from './format';
+import { humanActor, moment, plain, who } from './format';
 import type { CallView, Verdict } from './guardtypes';
 import type { Box, Detail, Priority, Row, State } from './types';
 
@@ -59,8 +59,14 @@ export function lapsedWords(d: Pick<Detail, 'protocol' | 'kind' | 'call'>): stri
 /** Why a call was withdrawn. */
 export const withdrawnWords = (d: Pick<Detail, 'outcome'>): string => (d.outcome?.comment?.length ? plain(d.outcome.comment) : 'The agent is no longer waiting.');
 
-/** How it ended without the person, who had it open: whatever they were about to send did not go. */
-export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'call' | 'protocol' | 'kind'>, operator: string): string {
+/** The operator decided it, here or elsewhere; it may be kept back yet. */
+export const decidedBy = (d: Pick<Detail, 'outcome' | 'held_decision'>, operator: string): boolean =>
+  d.held_decision !== undefined || (d.outcome !== undefined && humanActor(d.outcome.actor) === humanActor(operator));
+
+/** How it ended while the person had it open, by another hand or by their own elsewhere: whatever they were about to send did not go. */
+export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome' | 'held_decision' | 'call' | 'protocol' | 'kind'>, operator: string): string {
+  if (d.held_decision) return 'Decided by you elsewhere while you had it open. What you were writing was not sent.';
+  if (decidedBy(d, operator)) return `${states[d.state]} by you elsewhere while you had it open. What you were writing was not sent.`;
   if (d.call && d.state === 'cancelled') return `${states.cancelled}. ${withdrawnWords(d)} Nothing of yours was sent.`;
   if (d.state === 'expired' && (d.call || d.protocol === 'pi')) return `${states.expired}: ${lapsedWords(d)} Nothing of yours was sent.`;
   const by = d.state === 'expired' || d.outcome?.defaulted ? '' : d.state === 'cancelled' ? (d.outcome?.actor === 'system:agent-gone' ? ', as the agent is no longer waiting,' : ` by ${d.agent}`)

@@ -1,9 +1,9 @@
 // The item in the pane: always the one that is selected, or nothing.
 import { api, failWords, Refused, type Look } from './api';
 import { drafts } from './drafts.svelte';
-import { humanActor, plain } from './format';
+import { plain } from './format';
 import { inbox } from './inbox.svelte';
-import { endedWords } from './itemwords';
+import { decidedBy, endedWords } from './itemwords';
 import { takesText } from './keys';
 import type { Detail, Row } from './types';
 import { ui } from './ui.svelte';
@@ -20,7 +20,7 @@ class Reader {
   /** False for a moment after the selection moved on by itself: what is pressed then was meant for the item before. */
   armed = $state(true);
 
-  /** The item on show that ended by somebody else's hand while it was on show. */
+  /** The item on show that ended while it was on show, by somebody else's hand or by the person's own elsewhere. */
   ended = $state<string | null>(null);
   /** Somebody was writing when it ended so. */
   typing = $state(false);
@@ -93,17 +93,22 @@ class Reader {
     const before = this.detail;
     this.detail = detail;
     if (before?.id !== detail.id) this.arm();
-    if (mine || before?.id !== detail.id || before.state !== 'open' || detail.state === 'open' || detail.to) return;
-    if (detail.outcome && humanActor(detail.outcome.actor) === humanActor(this.operator)) {
-      if (before.held_decision) drafts.drop(detail.id);
+    const takes = detail.state === 'open' && detail.held_decision === undefined;
+    if (mine || takes) this.ended = null;
+    if (mine || takes || before?.id !== detail.id || before.state !== 'open' || detail.to) return;
+    const byMe = decidedBy(detail, this.operator);
+    if (byMe && before.held_decision) {
+      if (detail.state !== 'open') drafts.drop(detail.id);
       return;
     }
-    this.ended = detail.id;
     const active = document.activeElement as HTMLElement | null;
     // Where the block greyed a moment before it ended, the focus fell out of the field that was written in.
     const fell = active === document.body && drafts.of(detail.id).editor !== null;
     const had = fell || (active !== null && active.closest('[data-decision]') !== null);
-    this.typing = fell || (had && takesText(active));
+    const typing = fell || (had && takesText(active));
+    if (byMe && (this.busy || !typing)) return; // told of before the call was answered, or done elsewhere with nothing lost here
+    this.ended = detail.id;
+    this.typing = typing;
     ui.say(`${plain(detail.title)}: ${endedWords(detail, this.operator)}`);
     // The field that had the focus is gone. What is still being typed must be no command: it goes where it says what was written.
     if (had) setTimeout(() => (document.querySelector<HTMLElement>('[data-kept]') ?? document.querySelector<HTMLElement>('[data-reading]'))?.focus({ preventScroll: true }));

@@ -262,6 +262,24 @@ test('what happens at the deadline is said before, and seen when it happens', as
   await until('it to leave', () => page.ids(), (ids) => !ids.includes(soon));
 });
 
+for (const [held, hold] of [['', 0], [', to be kept back', 60]]) {
+  test(`what is written while the person answers elsewhere${held} is no command`, { settings: { 'resolve.hold_seconds': hold } }, async ({ hub, agent, page, p }) => {
+    const [a, b] = [await agent.ask('Written twice?', { request: { permissions: { allow_edit: true } } }), await agent.ask('Next?')];
+    await page.row(b).waitFor();
+    await page.open(a);
+    await page.keys('w');
+    await p.keyboard.type('half a sent');
+    await hub.call('POST', `/api/items/${a}/resolve`, { resolution: 'answered', value: 'hold' });
+    await page.says('[data-decision]', /by you elsewhere while you had it open\. What you were writing was not sent\./);
+    await until('the focus to go to what was typed', () => p.evaluate(() => document.activeElement.matches('[data-decision] textarea[readonly]')));
+    await p.keyboard.type('ence, 1 end');
+    await page.settled();
+    assert.equal(await p.locator('[data-decision] textarea').inputValue(), 'half a sent');
+    assert.equal(await status(agent, b), 'open');
+    assert.equal(await p.locator('dialog[open]').count(), 0);
+  });
+}
+
 test('an expired ask without a default says so', async ({ agent, page }) => {
   const id = await agent.ask('Gone?', { expires_at: seconds(5) });
   await page.row(id).waitFor();
