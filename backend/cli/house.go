@@ -66,9 +66,6 @@ func completionCommand() *cobra.Command {
 	}
 }
 
-// The files of the data folder that a backup of the database does not hold.
-var secretFiles = []string{"secrets.json", "ed25519.key", "operator.token", backend.ACSKeyFile}
-
 const backupLong = `Writes a consistent copy of the database to FILE, which must not exist, also while the hub runs.
 
 In FILE: every message with its history and answer, the agents with their policies and the hashes of their tokens, the
@@ -132,7 +129,7 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 		return fmt.Errorf("the hub wrote the copy where this command cannot see it: %w", err)
 	}
 	if a.json {
-		doc := map[string]any{"database": path, "bytes": info.Size(), "secrets": nil, "left_out": secretFiles}
+		doc := map[string]any{"database": path, "bytes": info.Size(), "secrets": nil, "left_out": backend.SecretFiles()}
 		if withSecrets {
 			doc["secrets"], doc["left_out"] = map[string]any{"folder": folder, "files": copied}, []string{}
 		}
@@ -149,7 +146,7 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 
 // copySecrets copies what there is of the secret files.
 func copySecrets(from, to string) (copied []string, err error) {
-	for _, name := range secretFiles {
+	for _, name := range backend.SecretFiles() {
 		raw, err := os.ReadFile(filepath.Join(from, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // no secrets yet
