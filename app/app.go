@@ -1,6 +1,6 @@
 // Package app is the window: the hub's own page in a native frame, and what a page cannot do by itself (open a link in the
-// browser, ring, come back when a second start asks for it). It is the only package besides main that may import Wails,
-// and only under the build tags desktop and bindings: everything else here is plain Go.
+// browser, ring, come back when a second start asks for it). It is the only package that may import Wails, and only
+// under the build tags desktop and bindings: everything else here is plain Go.
 package app
 
 import (

@@ -6,8 +6,7 @@ need_tools
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-# Wails is pinned exactly: the proxy lists v2.9.2 as its newest version, so that an innocent @latest would be a
-# downgrade that loses half of what the window relies on.
+# Wails is pinned exactly: the window relies on what this version does, and works around what it does wrong.
 WAILS=v2.16.0
 say "checking pins and modules"
 got=$(go list -m -f '{{.Version}}' github.com/wailsapp/wails/v2)
