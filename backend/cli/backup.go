@@ -10,61 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
-	"deskbell/backend/config"
 )
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  deskbell version --json",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			doc := map[string]any{"version": config.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "ma2h": ma2hVersion, "window": a.window != nil}
-			text := "deskbell " + config.Version
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						doc["revision"] = s.Value
-						text += fmt.Sprintf(" (%.12s)", s.Value)
-					}
-				}
-			}
-			return a.done(doc, "%s, MA2H %s, %s %s/%s", text, ma2hVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
-	}
-}
-
-func completionCommand() *cobra.Command {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
-	return &cobra.Command{
-		Use:       "completion SHELL",
-		Short:     "Print a script that completes commands in bash, zsh, fish or powershell",
-		Example:   "  deskbell completion bash > ~/.local/share/bash-completion/completions/deskbell\n  deskbell completion fish | source",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: shells,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, out := cmd.Root(), cmd.OutOrStdout()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			default:
-				return root.GenPowerShellCompletionWithDesc(out)
-			}
-		},
-	}
-}
 
 const backupLong = `Writes a consistent copy of the database to FILE, which must not exist, also while the hub runs.
 
