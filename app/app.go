@@ -13,7 +13,8 @@ import (
 	"deskbell/backend/notify"
 )
 
-// Hub is what the window needs of the running hub.
+// Hub is what the window needs of the running hub. Its channels are closed when ctx has ended and nothing is read for them
+// any more: the window waits for that before it returns.
 type Hub interface {
 	Handler() http.Handler                             // the page and what it calls, as the operator, without a token
 	Changes(ctx context.Context) <-chan []byte         // coalesced changes, JSON {"rev","items","topics"}
