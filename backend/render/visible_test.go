@@ -2,6 +2,10 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -180,5 +184,29 @@ func BenchmarkVisible(b *testing.B) {
 				Visible(s)
 			}
 		})
+	}
+}
+
+// The page has the same names for what hides in the strings that it marks itself. A no-break space is none of them: of spaces
+// it marks none.
+func TestThePageHasTheSameNames(t *testing.T) {
+	text, err := os.ReadFile("../../frontend/src/lib/visible.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?s)const names[^{]*\{(.*?)\n\};`).FindSubmatch(text)
+	if table == nil {
+		t.Fatal("the page names nothing")
+	}
+	page := map[rune]string{0x00a0: names[0x00a0]}
+	for _, m := range regexp.MustCompile(`0x([0-9a-f]+): '([^']*)'`).FindAllSubmatch(table[1], -1) {
+		r, err := strconv.ParseInt(string(m[1]), 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page[rune(r)] = string(m[2])
+	}
+	if !maps.Equal(page, names) {
+		t.Errorf("the page names\n%v\nand this package\n%v", page, names)
 	}
 }

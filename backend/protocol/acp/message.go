@@ -59,7 +59,7 @@ func (t *turn) send(q *request, from crew.Agent, c correlation) (item, status st
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
-	params := pick(q.params, "from", "to", "type", "payload")
+	params := wire.Pick(q.params, "from", "to", "type", "payload")
 	if c.given {
 		params = append(params, str("correlationId", c.id))
 	}
@@ -103,7 +103,7 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 				to = append(to, a)
 			}
 		}
-		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", pick(q.params, "from", "type", "payload")...))
+		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", wire.Pick(q.params, "from", "type", "payload")...))
 		return err
 	})
 	if err != nil {
@@ -215,7 +215,7 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		n := note("context.share", append(pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})...)
+		n := note("context.share", append(wire.Pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})...)
 		kin := slices.DeleteFunc(crew.Kin(all, from), func(a crew.Agent) bool { return a.State != crew.Running })
 		_, _, err = t.queueAll(from, kin, "context.share", n)
 		return err
