@@ -26,11 +26,18 @@ import (
 // ownFile holds the credentials of the command line's own agent, in the data folder.
 const ownFile = "cli-agent.json"
 
+// Who acts where no agent is named.
+const (
+	asOwn      = "the command line's own agent"
+	asOperator = "the operator"
+)
+
 // agentFlags say as which agent a command acts.
 type agentFlags struct{ id, token string }
 
-func (f *agentFlags) add(c *cobra.Command, what string) {
-	c.Flags().StringVar(&f.id, "agent", "", what+" as the agent of this `ID` (or DESKBELL_AGENT); needs its token (default: the command line's own agent)")
+// add gives c the flags that say so; otherwise is who acts without them.
+func (f *agentFlags) add(c *cobra.Command, what, otherwise string) {
+	c.Flags().StringVar(&f.id, "agent", "", what+" as the agent of this `ID` (or DESKBELL_AGENT); needs its token (default: "+otherwise+")")
 	c.Flags().StringVar(&f.token, "token", "", "the agent's `TOKEN`; other users can see a command line, so DESKBELL_TOKEN is better")
 }
 

@@ -49,7 +49,7 @@ func (a *app) resolveCommand() *cobra.Command {
 	fl.StringVar(&f.edited, "edited", "", "allow a call with these arguments instead: `JSON`, an object of the changed ones, @FILE, or - for standard input")
 	fl.StringVar(&f.comment, "comment", "", "a `TEXT` for the agent")
 	fl.StringArrayVar(&f.checks, "check", nil, "line `N` of the checklist is done (1 is the first, \"all\" is all); may be repeated")
-	f.as.add(c, "decide")
+	f.as.add(c, "decide", asOperator)
 	a.addrFlag(c)
 	return c
 }
@@ -240,7 +240,7 @@ func (a *app) cancelCommand() *cobra.Command {
 			return nil
 		},
 	}
-	as.add(c, "cancel")
+	as.add(c, "cancel", asOwn)
 	c.Flags().StringVar(&comment, "comment", "", "a `TEXT` for the record")
 	a.addrFlag(c)
 	return c

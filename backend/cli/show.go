@@ -43,7 +43,7 @@ func (a *app) showCommand() *cobra.Command {
 			})
 		},
 	}
-	as.add(c, "show")
+	as.add(c, "show", asOperator)
 	a.addrFlag(c)
 	return c
 }
