@@ -133,7 +133,7 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 	}
 	elements, err := wire.Elements(body)
 	if err != nil { // no array
-		answer, wait := b.begin(ctx, who, body)
+		answer, wait := b.begin(ctx, who, body, newRoom())
 		if wait != nil {
 			return wait(ctx)
 		}
@@ -143,11 +143,11 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		return b.unread(who, body, faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
 	}
 	// They take effect in the order in which they stand; those that wait for the person then wait together.
-	answers := make([][]byte, len(elements))
+	answers, room := make([][]byte, len(elements)), newRoom()
 	var waits sync.WaitGroup
 	for i, raw := range elements {
 		var wait func(context.Context) []byte
-		if answers[i], wait = b.begin(ctx, who, raw); wait != nil {
+		if answers[i], wait = b.begin(ctx, who, raw, room); wait != nil {
 			waits.Go(func() { answers[i] = wait(ctx) })
 		}
 	}

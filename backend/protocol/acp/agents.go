@@ -154,7 +154,9 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, err
 	}
 	mine := b.scope(q.who, agentsOf(all))
-	list := []byte{'['}
+	var entries [][]byte
+	var over []int // those that have ended, oldest first
+	size := 0
 	for _, st := range all {
 		if (id != "" && st.ID != id) || (q.who.process && !slices.Contains(mine, st.ID)) {
 			continue
@@ -168,12 +170,24 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 			m = append(m, str("lastSeen", inbox.FormatTime(seen)))
 		}
 		m = append(m, wire.Member{Name: "queued", Value: number(st.Queued)}, wire.Member{Name: "openTasks", Value: number(st.Open)})
-		if len(list) > 1 {
-			list = append(list, ',')
+		if st.State != crew.Running {
+			over = append(over, len(entries))
 		}
-		list = append(list, wire.Compose(m)...)
+		entries = append(entries, wire.Compose(m))
+		size += len(entries[len(entries)-1]) + 1
 	}
-	return done(wire.Member{Name: "agents", Value: append(list, ']')})
+	for size > q.room.bytes && len(over) > 0 { // how many have ended is bounded by nothing but time
+		size -= len(entries[over[0]]) + 1
+		entries[over[0]], over = nil, over[1:]
+	}
+	if q.room.bytes -= size; q.room.bytes < 0 {
+		return outcome{}, &inbox.LimitError{What: "the answers to one array are too large: ask again", RetryAfter: time.Millisecond}
+	}
+	list := together(entries)
+	if list == nil {
+		list = []byte("[]")
+	}
+	return done(wire.Member{Name: "agents", Value: list})
 }
 
 func agentsOf(all []crew.Status) []crew.Agent {

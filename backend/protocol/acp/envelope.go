@@ -24,6 +24,7 @@ type request struct {
 	method string
 	params []byte // an object
 	answer bool   // it is an answer to something of ours
+	room   *room  // what its answer may hold
 	at     time.Time
 }
 
@@ -156,9 +157,10 @@ type outcome struct {
 func done(m ...wire.Member) (outcome, error) { return outcome{result: wire.Compose(m)}, nil }
 
 // begin does everything with a message that must happen in order. It returns the answer (nil: none is wanted), or what
-// waits for it. What begin did stands whatever becomes of its caller.
-func (b *Binding) begin(ctx context.Context, who Who, raw []byte) (answer []byte, wait func(context.Context) []byte) {
+// waits for it. What begin did stands whatever becomes of its caller. room is that of all answers which go out together.
+func (b *Binding) begin(ctx context.Context, who Who, raw []byte, room *room) (answer []byte, wait func(context.Context) []byte) {
 	q, err := b.read(who, raw)
+	q.room = room
 	if !who.operator { // whatever it is, and whether or not it can be read
 		if over := b.charge(who.principal, inbox.Room(len(raw))); over != nil {
 			err = over
