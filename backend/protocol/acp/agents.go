@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,15 @@ func (t *turn) mayHave(w Who, parent string) error {
 
 // make gives a new agent its id, enrols it and stores it.
 func (b *Binding) make(ctx context.Context, w Who, a crew.Agent) (crew.Agent, error) {
-	a.ID = slug(a.Role) + "-" + inbox.RandomName()[:10]
+	for taken := true; taken; {
+		a.ID = slug(a.Role) + "-" + inbox.RandomName()[:10]
+		switch _, err := b.Fleet.Store.Agent(ctx, a.ID); {
+		case errors.Is(err, fleet.ErrUnknownAgent):
+			taken = false
+		case err != nil:
+			return a, err
+		}
+	}
 	a.Peer, a.CreatedAt = fleet.PeerID(Name, a.ID), b.now()
 	if _, err := b.Fleet.Peer(ctx, a.Peer, Name); err != nil {
 		return a, err

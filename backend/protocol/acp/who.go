@@ -60,7 +60,9 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 	case errors.Is(err, crew.ErrUnknownAgent):
 		a = crew.Agent{ID: who.self, Peer: peer, Principal: who.principal, Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: b.now()}
 		return who, b.do(ctx, func(t *turn) error { return t.PutCrewAgent(a) })
-	case err != nil, a.Principal != who.principal, a.State == crew.Running, !known.RevokedAt.IsZero():
+	case err == nil && a.Principal != who.principal: // enrolled before such ids were refused
+		return who, protocol.Errorf(http.StatusForbidden, "forbidden", "another principal runs an agent of this id: enrol under another one")
+	case err != nil, a.State == crew.Running, !known.RevokedAt.IsZero():
 		return who, err
 	}
 	// It killed itself and goes on: unless the operator stopped or revoked it, what it is itself runs again.
