@@ -61,11 +61,11 @@ func ours(agent string) bool { return strings.HasPrefix(agent, Name+"/") }
 // end is stop for an agent as the fleet knows it, or for a principal, which is the agent of its id that is its own. One that
 // is not known here has nothing to end.
 func (b *Binding) end(agent, reason string) (ids []string, ended int, err error) {
-	ctx, peer := context.Background(), agent
+	ctx, find := context.Background(), b.Crew.AgentOfPeer
 	if !ours(agent) {
-		peer = fleet.PeerID(Name, agent)
+		find = b.Crew.Agent
 	}
-	a, err := b.Crew.AgentOfPeer(ctx, peer)
+	a, err := find(ctx, agent)
 	if errors.Is(err, crew.ErrUnknownAgent) || (err == nil && !ours(agent) && a.Principal != agent) {
 		return nil, 0, nil
 	}
@@ -230,7 +230,11 @@ func (b *Binding) leaveRevoked(ctx context.Context) {
 
 // revoked says whether the operator revoked an agent, or the principal that it is of.
 func (t *turn) revoked(a crew.Agent) (bool, error) {
-	for _, id := range []string{a.Peer, a.Principal, fleet.PeerID(Name, a.Principal)} {
+	above, err := t.peer(a.Principal)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range []string{a.Peer, a.Principal, above} {
 		known, err := t.Agent(id)
 		if errors.Is(err, fleet.ErrUnknownAgent) {
 			continue

@@ -8,7 +8,6 @@ import (
 
 	"deskbell/backend/brief"
 	"deskbell/backend/crew"
-	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/wire"
@@ -137,7 +136,11 @@ func (t *turn) move(d crew.Delivery, to inbox.State) error {
 	if err != nil {
 		return err
 	}
-	if it.Outcome != nil && (it.Content.Call != nil || it.Agent == fleet.PeerID(Name, d.Agent)) {
+	peer, err := t.peer(d.Agent)
+	if err != nil {
+		return err
+	}
+	if it.Outcome != nil && (it.Content.Call != nil || it.Agent == peer) {
 		return t.collected(it, to)
 	}
 	if it.Mailbox == nil {
@@ -148,7 +151,7 @@ func (t *turn) move(d crew.Delivery, to inbox.State) error {
 	case inbox.Delivered:
 		m.DeliveredAt = t.now
 	case inbox.Acknowledged:
-		m.AckedAt, by = t.now, mailbox.Address(fleet.PeerID(Name, d.Agent), "")
+		m.AckedAt, by = t.now, mailbox.Address(peer, "")
 		if m.DeliveredAt.IsZero() {
 			m.DeliveredAt = t.now
 		}
