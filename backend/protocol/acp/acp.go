@@ -23,7 +23,6 @@ import (
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
-	"deskbell/backend/wire"
 	"deskbell/schemas"
 )
 
@@ -128,24 +127,21 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 	if len(body) > MaxBody {
 		return b.unread(who, body, faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
 	}
-	if err := wire.Check(body, maxDepth); err != nil {
-		return b.unread(who, body, faultf(parseError, "this is not acceptable JSON: %s", err))
-	}
-	elements, err := wire.Elements(body)
-	if err != nil { // no array
+	list, ok := elements(body)
+	if !ok {
 		answer, wait := b.begin(ctx, who, body, newRoom())
 		if wait != nil {
 			return wait(ctx)
 		}
 		return answer
 	}
-	if len(elements) == 0 || len(elements) > MaxBatch {
+	if len(list) == 0 || len(list) > MaxBatch {
 		return b.unread(who, body, faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
 	}
 	// They take effect in the order in which they stand; those that wait for the person then wait together.
-	answers, room := make([][]byte, len(elements)), newRoom()
+	answers, room := make([][]byte, len(list)), newRoom()
 	var waits sync.WaitGroup
-	for i, raw := range elements {
+	for i, raw := range list {
 		var wait func(context.Context) []byte
 		if answers[i], wait = b.begin(ctx, who, raw, room); wait != nil {
 			waits.Go(func() { answers[i] = wait(ctx) })

@@ -78,7 +78,7 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, wire.Compose([]wire.Member{str("deliveryId", d.ID), {Name: "message", Value: withID(d.Message, d.ID)}})...)
+		list = append(list, wire.Compose([]wire.Member{str("deliveryId", d.ID), {Name: "message", Value: handedOut(d)}})...)
 	}
 	return done(str("time", inbox.FormatTime(b.now())), wire.Member{Name: "pending", Value: append(list, ']')})
 }

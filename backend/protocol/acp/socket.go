@@ -142,7 +142,7 @@ func (b *Binding) hand(ctx context.Context, l *link, agents []crew.Agent, after,
 			break
 		}
 		for _, d := range batch {
-			if !l.conn.Deliver(ctx, withID(d.Message, d.ID), func() { l.begins(d.ID) }, l.wrote) {
+			if !l.conn.Deliver(ctx, handedOut(d), func() { l.begins(d.ID) }, l.wrote) {
 				return after, errOver
 			}
 			after = d.N
