@@ -185,13 +185,14 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 		entries = append(entries, wire.Compose(m))
 		size += len(entries[len(entries)-1]) + 1
 	}
-	for size > q.room.bytes && len(over) > 0 { // how many have ended is bounded by nothing but time
+	for size > maxAnswer && len(over) > 0 { // how many have ended is bounded by nothing but time
 		size -= len(entries[over[0]]) + 1
 		entries[over[0]], over = nil, over[1:]
 	}
-	if q.room.bytes -= size; q.room.bytes < 0 {
+	if size > q.room.bytes { // a part of it would pass for all
 		return outcome{}, &inbox.LimitError{What: "the answers to one array are too large: ask again", RetryAfter: time.Millisecond}
 	}
+	q.room.bytes -= size
 	list := together(entries)
 	if list == nil {
 		list = []byte("[]")

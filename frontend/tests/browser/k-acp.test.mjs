@@ -220,3 +220,13 @@ test('what agents of ACP write is shown as it was written, in the pane and betwe
     if (process.env.DESKBELL_SHOTS) await p.screenshot({ path: `${process.env.DESKBELL_SHOTS}/acp-text-${list}.png` });
   }
 });
+
+test('the page of an agent with a slash in its id is its own, and stops it', among, async ({ hub, page, p, given: g }) => {
+  await page.keys('g', 'f');
+  await p.click('.head:has-text("acp/ops/boss")');
+  await page.says('main', /acp\/ops\/boss/);
+  assert.match(p.url(), /#\/agents\/acp%2Fops%2Fboss$/);
+  await hub.call('POST', `/v1/agents/${encodeURIComponent('acp/ops/boss')}/stop`);
+  await page.says('main', /[Ss]topped/);
+  await assert.rejects(g.boss.call('message.send', { from: 'ops/boss', to: 'human', type: 'signal', payload: {} }), /-32003/);
+});
