@@ -26,5 +26,5 @@ package: ## a .deb in build/bin
 	@bash build/scripts/package.sh
 
 clean: ## remove what the build made (not the installed system packages)
-	@rm -rf build/bin build/.stamps frontend/node_modules
+	@rm -rf build/bin build/.stamps frontend/node_modules frontend/test-results build/pitest/node_modules build/maptest/node_modules
 	@find frontend/dist -mindepth 1 ! -name .gitkeep -delete

@@ -4,6 +4,7 @@ go 1.26.0
 
 // Some npm packages carry Go files.
 ignore (
+	./build/maptest/node_modules
 	./build/pitest/node_modules
 	./frontend/node_modules
 )

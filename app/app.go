@@ -1,6 +1,6 @@
 // Package app is the window: the hub's own page in a native frame, and what a page cannot do by itself (open a link in the
-// browser, ring, come back when a second start asks for it). It is the only package besides main that may import Wails,
-// and only under the build tags desktop and bindings: everything else here is plain Go.
+// browser, ring, come back when a second start asks for it). It is the only package that may import Wails, and only
+// under the build tags desktop and bindings: everything else here is plain Go.
 package app
 
 import (
@@ -13,7 +13,8 @@ import (
 	"deskbell/backend/notify"
 )
 
-// Hub is what the window needs of the running hub.
+// Hub is what the window needs of the running hub. Its channels are closed when ctx has ended and nothing is read for them
+// any more: the window waits for that before it returns.
 type Hub interface {
 	Handler() http.Handler                             // the page and what it calls, as the operator, without a token
 	Changes(ctx context.Context) <-chan []byte         // coalesced changes, JSON {"rev","items","topics"}

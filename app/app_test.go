@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -191,5 +192,16 @@ func TestHandOverWithoutAWindow(t *testing.T) {
 	cancel()
 	if err := HandOver(ctx, socketFolder(t), ""); !errors.Is(err, ErrNoWindow) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The window's guard says of the page what the hub itself says of it, word for word.
+func TestTheHubHasTheSamePolicy(t *testing.T) {
+	text, err := os.ReadFile("../backend/server/page.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "const csp = "+strconv.Quote(policy)+"\n") {
+		t.Error("backend/server/page.go has another policy")
 	}
 }

@@ -39,6 +39,9 @@ const (
 	eventQuit     = "quit"      // from the page: the person wants to end the program (Ctrl+Q)
 )
 
+// settleTime is how long the end of the program waits at most for what runs beside the window.
+const settleTime = 2 * time.Second
+
 // window is the one window of this process.
 type window struct {
 	hub     Hub
@@ -49,6 +52,8 @@ type window struct {
 	desktop *Desktop
 	sender  notify.Sender
 	center  *notify.Center
+
+	running sync.WaitGroup // what runs beside the window until life ends
 
 	started chan struct{} // closed when ctx is set
 	ctx     context.Context
@@ -84,8 +89,8 @@ func Run(ctx context.Context, hub Hub, opts Options) (err error) {
 	}
 	w := &window{hub: hub, opts: opts, log: opts.Log, stop: ctx, started: make(chan struct{})}
 	life, cancel := context.WithCancel(ctx)
-	defer cancel()
 	w.life = life
+	defer func() { cancel(); w.settle() }()
 	if w.log == nil {
 		w.log = slog.Default()
 	}
@@ -120,6 +125,24 @@ func Run(ctx context.Context, hub Hub, opts Options) (err error) {
 		}
 	}()
 	return wails.Run(w.options())
+}
+
+// settle waits for what runs beside the window, so that none of it reads a hub that is being closed. It has a bound: what
+// talks to the desktop may hang there, and the program ends all the same.
+func (w *window) settle() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.running.Wait()
+		if s, ok := w.sender.(interface{ Close() }); ok {
+			s.Close()
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(settleTime):
+		w.log.Warn("what runs beside the window did not end in time")
+	}
 }
 
 func (w *window) options() *options.App {
@@ -209,9 +232,9 @@ func (w *window) onDomReady(ctx context.Context) {
 	first := false
 	w.ready.Do(func() {
 		first = true
-		go w.forward()
-		go w.ring()
-		go w.startTray()
+		w.running.Go(w.forward)
+		w.running.Go(w.ring)
+		w.running.Go(w.startTray)
 	})
 	if !first {
 		w.log.Info("the page is there again")
@@ -234,7 +257,10 @@ func (w *window) ring() {
 	if !ok {
 		w.log.Info("notifications are not shown", "reason", reason)
 	}
-	w.center.Run(w.life, w.hub.Attention(w.life))
+	events := w.hub.Attention(w.life)
+	w.center.Run(w.life, events)
+	for range events { // the hub is read until they end
+	}
 }
 
 // show brings the window to the front and opens the item, if one is named.

@@ -96,12 +96,16 @@ func (a *attention) all(ctx context.Context) error {
 			return err
 		}
 	}
-	page, _, err := a.store.List(ctx, inbox.Filter{Box: "needs", Limit: 200})
-	if err != nil {
-		return err
+	for f := (inbox.Filter{Box: "needs", Brief: true, Limit: 200}); ; {
+		page, next, err := a.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for _, it := range page {
+			a.look(it.ID, it.Item, !it.Marks.Read)
+		}
+		if f.Cursor = next; next == "" {
+			return nil
+		}
 	}
-	for _, it := range page {
-		a.look(it.ID, it.Item, !it.Marks.Read)
-	}
-	return nil
 }

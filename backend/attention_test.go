@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -66,4 +67,26 @@ func TestAttentionLooksAgain(t *testing.T) {
 	}
 	close(changes)
 	<-ended
+}
+
+// A look at everything sees every page of what needs the person: the newest is on the last.
+func TestAttentionLooksAtAllPages(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("bot")
+	const many = 201 // one more than a page
+	want := map[string]bool{}
+	for range many {
+		want[bot.submit(bot.ask())] = true
+	}
+	rung := map[string]bool{}
+	a := attention{store: h.hub.store, log: h.log, rung: map[string]bool{}, send: func(e notify.Event) bool {
+		rung[e.ID] = e.Kind == notify.Ring
+		return true
+	}}
+	if err := a.all(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(rung, want) {
+		t.Errorf("%d of %d rang", len(rung), many)
+	}
 }

@@ -21,10 +21,17 @@ import (
 
 // The files in the data folder that others may rely on.
 const (
-	InfoFile  = "hub.json"
-	TokenFile = "operator.token"
-	keyFile   = "ed25519.key"
+	InfoFile     = "hub.json"
+	TokenFile    = "operator.token"
+	KeyFile      = "ed25519.key"
+	DatabaseFile = store.DatabaseFile
 )
+
+// SecretFiles are the files of the data folder that must stay secret, and that a copy of the database does not hold. There
+// may be fewer of them: most are made when they are first needed.
+func SecretFiles() []string {
+	return []string{secrets.FileName, KeyFile, TokenFile, ACSKeyFile}
+}
 
 // Info is what a running hub says of itself in hub.json.
 type Info struct {
@@ -72,7 +79,7 @@ func operatorToken(dir string) (string, error) {
 
 // signingKey reads the hub's Ed25519 key, or makes it at the first start.
 func signingKey(dir string) (ed25519.PrivateKey, error) {
-	text, err := lineFile(filepath.Join(dir, keyFile), func() string {
+	text, err := lineFile(filepath.Join(dir, KeyFile), func() string {
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed) // never fails: crypto/rand ends the program instead
 		return base64.StdEncoding.EncodeToString(seed)
@@ -82,7 +89,7 @@ func signingKey(dir string) (ed25519.PrivateKey, error) {
 	}
 	seed, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s is damaged: restore it from a backup, or remove it to make a new key", filepath.Join(dir, keyFile))
+		return nil, fmt.Errorf("%s is damaged: restore it from a backup, or remove it to make a new key", filepath.Join(dir, KeyFile))
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

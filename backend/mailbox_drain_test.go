@@ -200,6 +200,9 @@ func TestMailboxTrack(t *testing.T) {
 					if r.get("response", "response", "actor") != "system:undeliverable" || r.get("response", "response", "value") != "" || r.get("response", "defaulted") != "false" {
 						t.Errorf("%s", r.body)
 					}
+					if row := h.operator().call("GET", "/api/items/"+id, nil).want(200); row.get("undelivered") != "true" {
+						t.Errorf("the page is not told that it was not delivered: %s", row.body)
+					}
 				}
 				if n := b.consume("", id); n != "0" {
 					t.Errorf("%s %s: an ack after the bounce took", kind, end)

@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -201,7 +202,10 @@ func mailboxScript() []step {
 			}
 			ok, err := half(item.ID, ierr == nil, found)
 			if ok && err == nil {
-				_, d, _ := s.ItemByKey(ctx, "ma2h", "a", fmt.Sprintf("key-%d", n))
+				var d []byte
+				if err := s.read.QueryRowContext(ctx, `SELECT digest FROM items WHERE protocol = 'ma2h' AND agent = 'a' AND idem_key = ?`, fmt.Sprintf("key-%d", n)).Scan(&d); err != nil && !errors.Is(err, sql.ErrNoRows) {
+					return false, err
+				}
 				ok, err = half(item.ID, ok, d != nil)
 			}
 			return ok, err

@@ -209,24 +209,6 @@ func (s *Store) Item(ctx context.Context, id string) (inbox.Item, error) {
 	}
 }
 
-// ItemByKey returns the item an idempotency key made, with its digest; inbox.ErrNotFound.
-func (s *Store) ItemByKey(ctx context.Context, protocol, agent, key string) (inbox.Item, []byte, error) {
-	var id string
-	var digest []byte
-	st, err := s.stmt(ctx, `SELECT id, digest FROM items WHERE agent = ? AND idem_key = ? AND protocol = ?`)
-	if err != nil {
-		return inbox.Item{}, nil, err
-	}
-	if err := st.QueryRowContext(ctx, agent, key, protocol).Scan(&id, &digest); err != nil {
-		if errors.Is(err, sql.ErrNoRows) {
-			err = inbox.ErrNotFound
-		}
-		return inbox.Item{}, nil, err
-	}
-	it, err := s.Item(ctx, id)
-	return it, digest, err
-}
-
 // Apply implements inbox.Store.
 func (s *Store) Apply(ctx context.Context, id string, fn func(inbox.Item) (inbox.Change, error)) (inbox.Item, error) {
 	var it inbox.Item

@@ -144,7 +144,8 @@ func (s *Store) open(ctx context.Context) (err error) {
 	return s.startWriter(ctx)
 }
 
-// hadLife says whether a hub ran on the folder before: its own files are made after the database.
+// hadLife says whether a hub ran on the folder before: its own files are made after the database. (They are the hub's, whose
+// package may not be imported here; an older name of theirs would still have to be known.)
 func (s *Store) hadLife() bool {
 	for _, name := range []string{"operator.token", "secrets.json"} {
 		if _, err := os.Stat(filepath.Join(s.dir, name)); err == nil {

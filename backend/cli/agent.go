@@ -159,27 +159,27 @@ func (a *app) listAgents(ctx context.Context) error {
 }
 
 // waiting is how much is in the agent's mailbox and was not acknowledged.
-func (r fleetAgent) waiting() int {
-	n := r.Waiting
-	for _, s := range r.Sessions {
+func (ag fleetAgent) waiting() int {
+	n := ag.Waiting
+	for _, s := range ag.Sessions {
 		n += s.Waiting
 	}
 	return n
 }
 
-func (r fleetAgent) note(now time.Time) string {
+func (ag fleetAgent) note(now time.Time) string {
 	var notes []string
-	if r.RevokedAt != 0 {
-		notes = append(notes, "revoked "+ago(fromMs(r.RevokedAt), now))
+	if ag.RevokedAt != 0 {
+		notes = append(notes, "revoked "+ago(fromMs(ag.RevokedAt), now))
 	}
-	if r.EndedAt != 0 {
-		notes = append(notes, "ended "+ago(fromMs(r.EndedAt), now))
+	if ag.EndedAt != 0 {
+		notes = append(notes, "ended "+ago(fromMs(ag.EndedAt), now))
 	}
-	if r.Stopped != nil {
-		notes = append(notes, "stopped "+ago(fromMs(r.Stopped.At), now))
+	if ag.Stopped != nil {
+		notes = append(notes, "stopped "+ago(fromMs(ag.Stopped.At), now))
 	}
-	if len(r.Awaiting) > 0 {
-		notes = append(notes, "callback host awaits approval: "+line(strings.Join(r.Awaiting, " ")))
+	if len(ag.Awaiting) > 0 {
+		notes = append(notes, "callback host awaits approval: "+line(strings.Join(ag.Awaiting, " ")))
 	}
 	return strings.Join(notes, "; ")
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -231,6 +233,28 @@ func (a *app) config() (config.Config, error) {
 		return cfg, &exit{code: exitUsage, err: err}
 	}
 	return cfg, nil
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  deskbell version --json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			doc := map[string]any{"version": config.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "ma2h": ma2hVersion, "window": a.window != nil}
+			text := "deskbell " + config.Version
+			if info, ok := debug.ReadBuildInfo(); ok {
+				for _, s := range info.Settings {
+					if s.Key == "vcs.revision" {
+						doc["revision"] = s.Value
+						text += fmt.Sprintf(" (%.12s)", s.Value)
+					}
+				}
+			}
+			return a.done(doc, "%s, MA2H %s, %s %s/%s", text, ma2hVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		},
+	}
 }
 
 // pause waits between two looks at something that changes elsewhere.

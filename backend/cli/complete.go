@@ -9,6 +9,30 @@ import (
 	"github.com/spf13/cobra"
 )
 
+func completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:       "completion SHELL",
+		Short:     "Print a script that completes commands in bash, zsh, fish or powershell",
+		Example:   "  deskbell completion bash > ~/.local/share/bash-completion/completions/deskbell\n  deskbell completion fish | source",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: shells,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root, out := cmd.Root(), cmd.OutOrStdout()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(out, true)
+			case "zsh":
+				return root.GenZshCompletion(out)
+			case "fish":
+				return root.GenFishCompletion(out, true)
+			default:
+				return root.GenPowerShellCompletionWithDesc(out)
+			}
+		},
+	}
+}
+
 // suggest asks the running hub, briefly. No hub, no suggestions: pressing Tab opens nothing.
 func (a *app) suggest(path string, pick func(json.RawMessage) []string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)

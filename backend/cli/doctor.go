@@ -149,7 +149,7 @@ func (d *doctor) folder() bool {
 		d.add(levelOK, "data folder", "", "only you can look into it (mode %04o)", mode)
 	}
 	open := []string{}
-	for _, name := range []string{backend.TokenFile, "secrets.json", "ed25519.key", backend.ACSKeyFile, ownFile, "deskbell.db", "deskbell.db-wal", backend.InfoFile} {
+	for _, name := range append(backend.SecretFiles(), ownFile, backend.DatabaseFile, backend.DatabaseFile+"-wal", backend.InfoFile) {
 		if info, err := os.Stat(filepath.Join(d.cfg.Data, name)); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, name)
 		}
@@ -195,9 +195,9 @@ func (d *doctor) hub(ctx context.Context) *hub {
 		d.add(levelOK, "hub", "", "runs at %s (pid %d)", h.URL, info.PID)
 		return h
 	}
-	if db, err := os.Stat(filepath.Join(d.cfg.Data, "deskbell.db")); err == nil && db.Size() == 0 {
-		if wal, err := os.Stat(filepath.Join(d.cfg.Data, "deskbell.db-wal")); err != nil || wal.Size() == 0 {
-			d.add(levelFail, "database", "restore it from a backup (deskbell backup --help says how)", "deskbell.db is empty")
+	if db, err := os.Stat(filepath.Join(d.cfg.Data, backend.DatabaseFile)); err == nil && db.Size() == 0 {
+		if wal, err := os.Stat(filepath.Join(d.cfg.Data, backend.DatabaseFile+"-wal")); err != nil || wal.Size() == 0 {
+			d.add(levelFail, "database", "restore it from a backup (deskbell backup --help says how)", "%s is empty", backend.DatabaseFile)
 			return nil
 		}
 	}

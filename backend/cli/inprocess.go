@@ -63,6 +63,7 @@ func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-w.started:
 	case <-ctx.Done():
 		cancel()
+		body.Close() // nobody will read: what the handler writes yet must not wait for it
 		return nil, ctx.Err()
 	}
 	return &http.Response{

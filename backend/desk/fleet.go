@@ -126,6 +126,7 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 		stopped[s.Agent] = &stopView{At: ms(s.At), By: s.By}
 	}
 	window, now := d.Settings.Get().Seconds(settings.Freshness), d.Now()
+	lost := d.Fleet.Lost()
 	bySession := map[string][]sessionView{}
 	for _, s := range sessions {
 		bySession[s.Agent] = append(bySession[s.Agent], viewSession(s, waiting[mailbox.Address(s.Agent, s.ID)], open[s.ID], window, now))
@@ -134,7 +135,7 @@ func (d *Desk) fleetAgents(ctx context.Context) ([]fleetAgent, error) {
 	for _, a := range agents {
 		p := fleet.PresenceAt(fromMs(a.LastSeen), window, now)
 		end, over := ends[a.AgentID]
-		if over || a.RevokedAt != 0 {
+		if over || a.RevokedAt != 0 || lost[a.AgentID] {
 			p = p.Gone()
 		}
 		f := fleetAgent{agentView: a, Presence: viewPresence(p), Stopped: cmp.Or(stopped[a.AgentID], stopped[end.Principal]),

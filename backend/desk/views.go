@@ -45,8 +45,9 @@ type row struct {
 	Answer       []render.Span   `json:"answer,omitempty"`     // what was chosen or written, where that is one text
 	Found        *foundView      `json:"found,omitempty"`      // why a search finds it, where the title does not say it
 	// To is set on a message between agents.
-	To       []render.Span `json:"to,omitempty"`
-	Progress *progressView `json:"progress,omitempty"`
+	To          []render.Span `json:"to,omitempty"`
+	Undelivered bool          `json:"undelivered,omitempty"` // it ended because it could not reach its addressee
+	Progress    *progressView `json:"progress,omitempty"`
 }
 
 // foundView is where a search found its words.
@@ -253,7 +254,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Agent: it.Agent, AgentText: render.Visible(it.Agent), Title: render.Visible(it.Title), Priority: it.Priority.String(),
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
-		WaitingNow: d.waitingNow(it), Held: it.Content.Held,
+		WaitingNow: d.waitingNow(it), Held: it.Content.Held, Undelivered: it.Outcome.Undelivered(),
 	}
 	if it.Pending != nil {
 		r.UndoUntil = ms(it.Pending.CommitAt)

@@ -42,6 +42,7 @@ type Fleet struct {
 	mu    sync.Mutex
 	seen  map[string]time.Time // not written yet
 	here  map[string]bool      // connected now
+	lost  map[string]bool      // was connected, and has not been seen since
 	offer map[string]offer     // approved pairings whose credentials nobody fetched yet
 	waits map[string]map[*wait]struct{}
 	lent  map[string]string // agents by the hashes of the tokens that they have on loan
@@ -370,6 +371,7 @@ func (f *Fleet) Seen(id string) {
 		f.seen = map[string]time.Time{}
 	}
 	f.seen[id] = f.Now()
+	delete(f.lost, id)
 }
 
 // LastSeen is when an agent last showed itself: now, while it is connected. ErrUnknownAgent.
@@ -416,8 +418,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Presence is whether an agent showed itself within that time. One that was revoked, or has ended, is not there, whenever
-// that was. ErrUnknownAgent.
+// Presence is whether an agent showed itself within that time. One that was revoked, has ended, or lost its connection, is not
+// there, whenever that was. ErrUnknownAgent.
 func (f *Fleet) Presence(ctx context.Context, id string, window time.Duration) (Presence, error) {
 	seen, err := f.LastSeen(ctx, id)
 	if err != nil {
@@ -432,7 +434,7 @@ func (f *Fleet) Presence(ctx context.Context, id string, window time.Duration) (
 		return Presence{}, err
 	}
 	p := PresenceAt(seen, window, f.Now())
-	if _, over := ends[id]; over || !a.RevokedAt.IsZero() {
+	if _, over := ends[id]; over || !a.RevokedAt.IsZero() || f.Lost()[id] {
 		p = p.Gone()
 	}
 	return p, nil

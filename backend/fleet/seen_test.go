@@ -29,6 +29,8 @@ func (s *written) Agent(_ context.Context, id string) (Agent, error) {
 	return Agent{}, ErrUnknownAgent
 }
 
+func (s *written) Ends(context.Context) (map[string]End, error) { return nil, nil }
+
 func (s *written) SetSeen(_ context.Context, seen map[string]time.Time) error {
 	for i, a := range s.rows {
 		if at, ok := seen[a.ID]; ok {
@@ -66,4 +68,22 @@ func TestWhoWasSeenIsToldAlsoWhileItIsWrittenDown(t *testing.T) {
 			t.Errorf("%s: %s alone, %s among all", name, one, all)
 		}
 	}
+}
+
+func TestWhoLostItsConnectionIsGoneUntilItShowsItself(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	f := &Fleet{Store: &written{rows: []Agent{{ID: "bot"}}, after: func() {}}, Now: func() time.Time { return now }}
+	is := func(want string) {
+		t.Helper()
+		p, err := f.Presence(t.Context(), "bot", time.Minute)
+		if err != nil || p.State != want || !p.LastSeen.Equal(now) {
+			t.Errorf("%+v (%v), want %s, seen just now", p, err, want)
+		}
+	}
+	f.Connected("bot", true)
+	is(Online)
+	f.Connected("bot", false)
+	is(Offline)
+	f.Seen("bot")
+	is(Online)
 }

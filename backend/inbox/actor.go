@@ -24,6 +24,9 @@ type Actor struct {
 	Session string    `json:"session,omitempty"` // agents only: a live session they presented
 }
 
+// Undeliverable is the system's name where it ends what cannot reach its addressee any more (MA2H §7).
+const Undeliverable = "undeliverable"
+
 // String is the attested form: human:alice, agent:bot, agent:bot#sess_1, system:expired, rule:rule_1.
 func (a Actor) String() string {
 	s := string(a.Kind) + ":" + a.ID

@@ -217,6 +217,11 @@ type Outcome struct {
 	Defaulted bool            `json:"defaulted,omitempty"`
 }
 
+// Undelivered says that it ended because it could not reach its addressee, whatever state that left it in.
+func (o *Outcome) Undelivered() bool {
+	return o != nil && o.Actor == Actor{Kind: System, ID: Undeliverable}.String()
+}
+
 // Time is At as a time.
 func (o Outcome) Time() time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, o.At) // written by FormatTime only

@@ -87,7 +87,7 @@ func (m *Mailbox) track(tx Tx, fx *effects, e Entry) error {
 	}
 	ch := inbox.Change{Item: it, Entry: inbox.Entry{At: at, Actor: by, Action: string(e.State), Note: e.Note}}
 	if e.Undeliverable() && !it.Terminal() {
-		end, err := it.Apply(inbox.Decision{Verb: inbox.Undeliver}, inbox.Actor{Kind: inbox.System, ID: "undeliverable"}, inbox.NewOutcomeID(), e.EndedAt)
+		end, err := it.Apply(inbox.Decision{Verb: inbox.Undeliver}, inbox.Actor{Kind: inbox.System, ID: inbox.Undeliverable}, inbox.NewOutcomeID(), e.EndedAt)
 		if err != nil {
 			return err
 		}

@@ -131,7 +131,8 @@ func (t decoded) label(i int) string {
 	return fmt.Sprintf("U+%04X", t.runes[i])
 }
 
-// names is what the hidden characters that occur most are called (frontend/src/lib/visible.ts has the same).
+// names is what the hidden characters that occur most are called (frontend/src/lib/visible.ts has the same, but
+// for the no-break space, as it marks no spaces).
 var names = map[rune]string{
 	0x0000: "null",
 	0x0009: "tab",

@@ -2,6 +2,10 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -36,20 +40,25 @@ func TestVisibleLeavesOrdinaryWriting(t *testing.T) {
 
 func TestVisibleMarks(t *testing.T) {
 	for in, want := range map[string]string{
-		"rm\u202etxt.exe":                         "rm{right-to-left override}txt.exe",
-		"a\u200bb\u2060c\ufeffd":                  "a{zero-width space}b{word joiner}c{byte order mark}d",
-		"a\u200db":                                "a{zero-width joiner}b",
-		"ab\u200c":                                "ab{zero-width non-joiner}",
-		"line\nbreak\ttab\r":                      "line{line break}break{tab}tab{carriage return}",
-		"\x1b[31mred\u009b0m\x7f":                 "{escape}[31mred{U+009B}0m{U+007F}",
-		"nb\u00a0sp\u2009th\u3000w":               "nb{no-break space}sp{U+2009}th{U+3000}w",
-		"a\xffb\xc0\x80":                          "a{byte FF}b{byte C0}{byte 80}",
-		"soft\u00adhyphen":                        "soft{soft hyphen}hyphen",
-		"p\u0430ypal":                             "p{Cyrillic а}ypal",
-		"p\u200b\u0430ypal":                       "p{zero-width space}{Cyrillic а}ypal",
-		"мaскa":                                   "м{Latin a}ск{Latin a}",
-		"gοοgle":                                  "g{Greek ο}{Greek ο}gle",
-		"аррӏе.com":                               "{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}.com",
+		"rm\u202etxt.exe":           "rm{right-to-left override}txt.exe",
+		"a\u200bb\u2060c\ufeffd":    "a{zero-width space}b{word joiner}c{byte order mark}d",
+		"a\u200db":                  "a{zero-width joiner}b",
+		"ab\u200c":                  "ab{zero-width non-joiner}",
+		"line\nbreak\ttab\r":        "line{line break}break{tab}tab{carriage return}",
+		"\x1b[31mred\u009b0m\x7f":   "{escape}[31mred{U+009B}0m{U+007F}",
+		"nb\u00a0sp\u2009th\u3000w": "nb{no-break space}sp{U+2009}th{U+3000}w",
+		"a\xffb\xc0\x80":            "a{byte FF}b{byte C0}{byte 80}",
+		"soft\u00adhyphen":          "soft{soft hyphen}hyphen",
+		"p\u0430ypal":               "p{Cyrillic а}ypal",
+		"p\u200b\u0430ypal":         "p{zero-width space}{Cyrillic а}ypal",
+		"мaскa":                     "м{Latin a}ск{Latin a}",
+		"gοοgle":                    "g{Greek ο}{Greek ο}gle",
+		"аррӏе.com":                 "{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}.com",
+		"Ꭺpprove ᗪeny ꓮpprove":      "{Ꭺ of an unusual script}pprove {ᗪ of an unusual script}eny {ꓮ of an unusual script}pprove",
+		"ⅼogin ɡo ᴀpprove":          "{ⅼ for l}ogin {ɡ for g}o {ᴀ for A}pprove",
+		"deny․ a∕b https∶//x":       "deny{․ for .} a{∕ for /}b https{∶ for :}//x",
+		"асе":                       "{Cyrillic а}{Cyrillic с}{Cyrillic е}",
+		"сор и рожь, sıcak, 1⁄2, Ⅴ, А, ᏣᎳᎩ, 5 ℓ": "сор и рожь, sıcak, 1⁄2, Ⅴ, А, ᏣᎳᎩ, 5 ℓ",
 		"www.аррӏе":                               "www.{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}",
 		"ad\uff4din":                              "ad{full-width ｍ}in",
 		"\uff21\uff22":                            "{full-width Ａ}{full-width Ｂ}",
@@ -180,5 +189,29 @@ func BenchmarkVisible(b *testing.B) {
 				Visible(s)
 			}
 		})
+	}
+}
+
+// The page has the same names for what hides in the strings that it marks itself. A no-break space is none of them: of spaces
+// it marks none.
+func TestThePageHasTheSameNames(t *testing.T) {
+	text, err := os.ReadFile("../../frontend/src/lib/visible.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := regexp.MustCompile(`(?s)const names[^{]*\{(.*?)\n\};`).FindSubmatch(text)
+	if table == nil {
+		t.Fatal("the page names nothing")
+	}
+	page := map[rune]string{0x00a0: names[0x00a0]}
+	for _, m := range regexp.MustCompile(`0x([0-9a-f]+): '([^']*)'`).FindAllSubmatch(table[1], -1) {
+		r, err := strconv.ParseInt(string(m[1]), 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page[rune(r)] = string(m[2])
+	}
+	if !maps.Equal(page, names) {
+		t.Errorf("the page names\n%v\nand this package\n%v", page, names)
 	}
 }

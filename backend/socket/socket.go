@@ -172,7 +172,8 @@ func (c *Conn) Deliver(ctx context.Context, frame []byte, begins, wrote func()) 
 	}
 }
 
-// Close ends the socket with a code of RFC 6455 and a reason for the peer, after what is queued so far was written.
+// Close ends the socket with a code of RFC 6455 and a reason for the peer (a close frame holds 123 bytes of it), after what is
+// queued so far was written.
 func (c *Conn) Close(code int, reason string) {
 	c.end(&closeError{websocket.StatusCode(code), reason})
 }
@@ -263,7 +264,7 @@ func (c *Conn) finish() {
 			}
 		default:
 		}
-		_ = c.ws.Close(with.code, clip(with.reason)) // the peer may be gone already
+		_ = c.ws.Close(with.code, with.reason) // the peer may be gone already
 		return
 	}
 }
@@ -300,12 +301,4 @@ func (c *Conn) send(ctx context.Context, o outgoing) error {
 		o.went(err == nil)
 	}
 	return err
-}
-
-// clip cuts a reason to what a close frame holds.
-func clip(reason string) string {
-	if len(reason) > 120 {
-		return reason[:120]
-	}
-	return reason
 }

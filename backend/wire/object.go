@@ -95,6 +95,17 @@ func Get(raw []byte, name string) ([]byte, bool) {
 	return found, err == errFound
 }
 
+// Pick returns those members of an object that it has, in the order of names.
+func Pick(object []byte, names ...string) []Member {
+	var m []Member
+	for _, name := range names {
+		if v, ok := Get(object, name); ok {
+			m = append(m, Member{Name: name, Value: v})
+		}
+	}
+	return m
+}
+
 // String returns the text of a raw JSON string; false for anything else.
 func String(raw []byte) (string, bool) {
 	s := scanner{data: raw}

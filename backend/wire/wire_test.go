@@ -122,6 +122,13 @@ func TestGet(t *testing.T) {
 	}
 }
 
+func TestPick(t *testing.T) {
+	got := Pick([]byte(`{"a":1,"b": [ 2 ],"c":null}`), "c", "x", "b")
+	if out := string(Compose(got)); out != `{"c":null,"b":[ 2 ]}` {
+		t.Errorf("picked %s", out)
+	}
+}
+
 func TestWithout(t *testing.T) {
 	raw := []byte(`{"agent":{ "id":"a", "run_id":"r","session":"s" },"title":"t","state":{ "n": 1 }}`)
 	got, err := Without(raw, "agent.session", "agent.run_id", "state", "absent", "title.inner", "absent.inner")

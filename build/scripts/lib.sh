@@ -88,6 +88,15 @@ pi_ci() {
 	say "installing the pi that the tests run$(slow build/pitest/node_modules)"
 	(cd build/pitest && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null)
 }
+# map_package installs the clients of MAP that the tests run, likewise.
+map_package() {
+	[ -d build/maptest/node_modules ] || rm -f "$STAMPS/map"
+	stamped map "$( (node -v; cat build/maptest/package.json build/maptest/package-lock.json) | sum)" map_ci
+}
+map_ci() {
+	say "installing the published clients of MAP$(slow build/maptest/node_modules)"
+	(cd build/maptest && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error </dev/null)
+}
 npm_ci() {
 	say "installing npm packages$(slow frontend/node_modules)"
 	(cd frontend && npm ci --no-audit --no-fund --loglevel=error </dev/null)

@@ -5,7 +5,8 @@ for tool in xvfb-run dbus-run-session openbox xdotool WebKitWebDriver; do
 	command -v "$tool" >/dev/null ||
 		die "$tool is missing (Debian: apt-get install $TEST_PACKAGES)"
 done
-[ -x "$BIN/deskbell" ] || build_desktop
+frontend_dist
+build_desktop # always: what is tested is what the sources say now
 
 mkdir -p "$BIN/windowtest"
 # The shim lets WebKitWebDriver steer a window that never asked to be steered; it is not part of any shipped binary.

@@ -189,7 +189,7 @@ func (t *turn) fail(w crew.Work, text string) error {
 		return err
 	}
 	if w.Item != "" {
-		if err := t.end(w.Item, inbox.Decision{Verb: inbox.Undeliver, Comment: text}, inbox.Actor{Kind: inbox.System, ID: "undeliverable"}, n); err != nil {
+		if err := t.end(w.Item, inbox.Decision{Verb: inbox.Undeliver, Comment: text}, inbox.Actor{Kind: inbox.System, ID: inbox.Undeliverable}, n); err != nil {
 			return err
 		}
 	}

@@ -317,17 +317,6 @@ func (q *request) value(name string) []byte {
 	return raw
 }
 
-// pick is those members of an object that it has, in that order.
-func pick(object []byte, names ...string) []wire.Member {
-	var m []wire.Member
-	for _, name := range names {
-		if v, ok := wire.Get(object, name); ok {
-			m = append(m, wire.Member{Name: name, Value: v})
-		}
-	}
-	return m
-}
-
 // str is a member whose value is a text.
 func str(name, value string) wire.Member { return wire.Member{Name: name, Value: wire.Quote(value)} }
 

@@ -58,7 +58,7 @@ func (t *turn) send(q *request, from crew.Agent, c correlation) (item, status st
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
-	said := pick(q.params, "from", "to", "type", "payload")
+	said := wire.Pick(q.params, "from", "to", "type", "payload")
 	if c.given {
 		said = append(said, str("correlationId", c.id))
 	}
@@ -102,7 +102,7 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 				to = append(to, a)
 			}
 		}
-		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", append(pick(q.params, "from", "type", "payload"), more(q.method, q.params)...)...))
+		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", append(wire.Pick(q.params, "from", "type", "payload"), more(q.method, q.params)...)...))
 		return err
 	})
 	if err != nil {
@@ -218,7 +218,7 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		said := append(pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})
+		said := append(wire.Pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})
 		n := note("context.share", append(said, more(q.method, q.params)...)...)
 		kin := slices.DeleteFunc(crew.Kin(all, from), func(a crew.Agent) bool { return a.State != crew.Running })
 		_, _, err = t.queueAll(from, kin, "context.share", n)

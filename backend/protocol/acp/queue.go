@@ -254,7 +254,7 @@ func (t *turn) direct(a crew.Agent, entries []mailbox.Entry) error {
 			kind = "alert"
 		}
 		n := note("message.send", str("from", e.From), str("to", a.ID), str("type", kind),
-			wire.Member{Name: "payload", Value: wire.Compose(pick(e.Body, "title", "body", "priority", "tags", "context", "expires_at", "sensitive"))},
+			wire.Member{Name: "payload", Value: wire.Compose(wire.Pick(e.Body, "title", "body", "priority", "tags", "context", "expires_at", "sensitive"))},
 			str("correlationId", e.Key))
 		if err := t.Queue(n, crew.Delivery{ID: e.Key, Principal: a.Principal, Agent: a.ID, Sender: crew.Person, Method: "message.send", Directive: e.Key, At: t.now}); err != nil {
 			return err

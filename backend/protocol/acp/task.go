@@ -99,7 +99,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	said := append(pick(q.params, "agentId", "prompt", "context"), str("correlationId", w.Name), str("from", from.ID))
+	said := append(wire.Pick(q.params, "agentId", "prompt", "context"), str("correlationId", w.Name), str("from", from.ID))
 	live, err := t.queue(to, from.ID, "task.submit", it.ID, note("task.submit", append(said, more(q.method, q.params)...)...))
 	return sent(live), it.ID, err
 }
@@ -145,7 +145,7 @@ func (t *turn) task(q *request) (crew.Work, error) {
 
 // said is what an agent says of work, as its submitter gets it: under the submitter's correlation.
 func said(q *request, w crew.Work, names ...string) []wire.Member {
-	m := append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, pick(q.params, names...)...)
+	m := append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, wire.Pick(q.params, names...)...)
 	return append(m, more(q.method, q.params)...)
 }
 

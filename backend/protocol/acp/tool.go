@@ -155,7 +155,7 @@ func (t *turn) used(ask *invocation, from, to crew.Agent) (inbox.Item, error) {
 
 // invoke is a use of a tool as its agent gets it.
 func invoke(params []byte, correlation, from string, comment ...wire.Member) []byte {
-	return note("tool.invoke", slices.Concat(pick(params, "agentId", "tool", "input"), []wire.Member{str("correlationId", correlation), str("from", from)}, comment,
+	return note("tool.invoke", slices.Concat(wire.Pick(params, "agentId", "tool", "input"), []wire.Member{str("correlationId", correlation), str("from", from)}, comment,
 		more("tool.invoke", params))...)
 }
 
@@ -201,7 +201,7 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 
 // outputOf is the result of a tool as its invoker gets it: under the invoker's correlation, wherever it is named.
 func outputOf(q *request, w crew.Work) []wire.Member {
-	m := pick(q.params, "agentId", "tool", "output", "error")
+	m := wire.Pick(q.params, "agentId", "tool", "output", "error")
 	for i := range m {
 		if m[i].Name != "output" || wire.Text(m[i].Value, "_correlationId") == "" {
 			continue

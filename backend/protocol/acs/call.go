@@ -46,7 +46,7 @@ func (s *step) call() inbox.Call {
 		c.Tool, c.Arguments = wire.Text(tool, "name"), unwrap(wireOf(payload, "arguments"))
 		c.Provider, c.Version = wire.Text(tool, "provider"), wire.Text(tool, "version")
 		c.Extra = otherCommand(payload, c.Arguments)
-		if about := pick(payload, "operation", "capability", "intent"); string(about) != "{}" {
+		if about := wire.Compose(wire.Pick(payload, "operation", "capability", "intent")); string(about) != "{}" {
 			c.About = about
 		}
 		if c.Editable = present(p.edits(c.Tool), c.Arguments); p.takes > 0 && len(c.Editable) > 0 {
@@ -55,9 +55,9 @@ func (s *step) call() inbox.Call {
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
-		said := pick(payload, "subagent_intent", "intent_derivation", "subagent_session_id")
+		said := wire.Compose(wire.Pick(payload, "subagent_intent", "intent_derivation", "subagent_session_id"))
 		d := wireOf(payload, "subagent_descriptor")
-		c.Arguments, c.Extra = merge(without(d, said), said), pick(d, "subagent_intent", "intent_derivation", "subagent_session_id")
+		c.Arguments, c.Extra = merge(without(d, said), said), wire.Compose(wire.Pick(d, "subagent_intent", "intent_derivation", "subagent_session_id"))
 	default: // skillRegister, skillLoad, preCompact: the payload is what it is about
 		c.Tool, c.Arguments = strings.TrimPrefix(s.method.name, "steps/"), payload
 	}
@@ -96,7 +96,7 @@ var commandNames = []string{"command", "cmd", "script"}
 // otherCommand is the raw_command of a call, where it is not exactly the command among its arguments, by whatever names that
 // goes: it cannot be told which of them the agent runs.
 func otherCommand(payload, arguments []byte) []byte {
-	raw := pick(payload, "raw_command")
+	raw := wire.Compose(wire.Pick(payload, "raw_command"))
 	said, isText := wire.String(wireOf(payload, "raw_command"))
 	if string(raw) == "{}" || isText && said == "" {
 		return nil
@@ -227,17 +227,6 @@ func unwrap(arguments []byte) []byte {
 		members[i].Value = wireOf(members[i].Value, "value")
 	}
 	return wire.Compose(members)
-}
-
-// pick is an object of those members that another one has.
-func pick(object []byte, names ...string) []byte {
-	var out []wire.Member
-	for _, name := range names {
-		if v, ok := wire.Get(object, name); ok {
-			out = append(out, wire.Member{Name: name, Value: v})
-		}
-	}
-	return wire.Compose(out)
 }
 
 // merge is the members of first and then those of second that first has not.

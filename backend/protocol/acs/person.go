@@ -55,7 +55,7 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 // letGo drops what a step that waits does not need for its answer: hundreds may wait for minutes, and each may be large.
 func (s *step) letGo() {
 	s.raw, s.entry.Params = nil, nil
-	s.id, s.params = bytes.Clone(s.id), pick(s.params, "request_id")
+	s.id, s.params = bytes.Clone(s.id), wire.Compose(wire.Pick(s.params, "request_id"))
 	c := &s.subject.Call
 	c.Arguments, c.Extra = bytes.Clone(c.Arguments), bytes.Clone(c.Extra)
 }

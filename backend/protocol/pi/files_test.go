@@ -1,11 +1,13 @@
 package pi
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"deskbell/backend/pirpc"
 )
@@ -94,4 +96,41 @@ func TestWriteGate(t *testing.T) {
 	if err != nil || err2 != nil || string(raw) != string(gateSource) || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v %v", err, err2, info)
 	}
+}
+
+// Whatever stands in a file that pi is said to have kept, it is read to its end: no more is said than there are lines, all of
+// it can be stored, and its title is short.
+func FuzzBranch(f *testing.F) {
+	for _, s := range []string{
+		"", "nonsense\n\x00\xff", `{"type":"session","id":"s","cwd":"/w"}` + "\n" + `{"type":"message","message":{"role":"user","content":"one"}}`,
+		`{"type":"message","id":"1","parentId":"2","message":{"role":"user","content":"one"}}` + "\n" + `{"type":"message","id":"2","parentId":"1","message":null}`,
+		`{"type":"compaction","id":"4","summary":"so far","timestamp":"2026-11-30T08:00:00.000Z"}` + "\n" + `{"type":"branch_summary","id":"5","parentId":"4","summary":7}`,
+		`{"type":"custom_message","id":"5","parentId":"5","customType":"\ud800","content":[{"type":"text","text":"x"}],"display":false}` + "\r\n\u2028" + `{"type":"session_info","name":"n"}`,
+		`{"type":"message","id":"1","message":{"role":"assistant","timestamp":1e999,"content":[{"type":"toolCall","id":"c","name":"bash","arguments":{"a":1,"a":2}}]}}` + "\n" +
+			`{"type":"message","id":"2","parentId":"1","message":{"role":"toolResult","toolCallId":"c","content":{}}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	path := filepath.Join(f.TempDir(), "a.jsonl")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		messages, err := branch(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := bytes.Count(text, []byte("\n")) + 1; len(messages) > lines {
+			t.Fatalf("%d messages in %d lines", len(messages), lines)
+		}
+		for _, r := range pirpc.New(0).History(messages, time.Unix(0, 0)).Rows {
+			if _, err := storedRow(r, 0); err != nil {
+				t.Fatalf("row %d cannot be stored: %v", r.N, err)
+			}
+		}
+		file := File{Path: path}
+		if file.read(); utf8.RuneCountInString(file.Title) > maxTitle || strings.ContainsAny(file.Title, "\r\n") {
+			t.Fatalf("title %q", file.Title)
+		}
+	})
 }

@@ -48,9 +48,30 @@ type hub struct {
 	events  chan notify.Event
 }
 
-func (h *hub) URL() string                                   { return h.url }
-func (h *hub) Changes(context.Context) <-chan []byte         { return h.changes }
-func (h *hub) Attention(context.Context) <-chan notify.Event { return h.events }
+func (h *hub) URL() string                                       { return h.url }
+func (h *hub) Changes(ctx context.Context) <-chan []byte         { return until(ctx, h.changes) }
+func (h *hub) Attention(ctx context.Context) <-chan notify.Event { return until(ctx, h.events) }
+
+// until passes on what comes until ctx ends.
+func until[T any](ctx context.Context, in <-chan T) <-chan T {
+	out := make(chan T)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case v := <-in:
+				select {
+				case out <- v:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return out
+}
 
 // Handler is what the window's page gets.
 func (h *hub) Handler() http.Handler {

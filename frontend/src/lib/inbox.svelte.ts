@@ -227,7 +227,7 @@ export class Inbox {
 const members: Record<keyof Row, true> = {
   id: true, rev: true, protocol: true, kind: true, state: true, box: true, agent: true, agent_text: true, project: true, title: true, priority: true, sensitive: true,
   received_at: true, expires_at: true, resolved_at: true, unread: true, starred: true, archived: true, snoozed_until: true, checklist: true, waiting_now: true,
-  attention: true, undo_until: true, held: true, ask: true, verdict: true, to: true, progress: true, answer: true, found: true,
+  attention: true, undo_until: true, held: true, ask: true, verdict: true, to: true, undelivered: true, progress: true, answer: true, found: true,
 };
 
 /** Only what a row shows: a Detail would keep whole bodies alive in the list. */

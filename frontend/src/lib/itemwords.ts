@@ -23,7 +23,7 @@ export const isVerdict = (v: string): v is Shown => v in verdicts;
 
 const tones: Partial<Record<State, Tone>> = { answered: 'done', completed: 'done', bounced: 'bad' };
 /** The tone of how it ended. */
-export const endTone = (row: Pick<Row, 'state' | 'verdict'>): Tone => (row.verdict ? verdictTone(row.verdict) : (tones[row.state] ?? 'quiet'));
+export const endTone = (row: Pick<Row, 'state' | 'verdict' | 'undelivered'>): Tone => (row.undelivered ? 'bad' : row.verdict ? verdictTone(row.verdict) : (tones[row.state] ?? 'quiet'));
 
 export const boxNames: Record<Box, string> = {
   needs: 'Needs you', waiting: 'Waiting', notices: 'Notices', done: 'Done', archive: 'Archive', fleet: 'Between agents',
@@ -33,7 +33,7 @@ export const priorityWords: Record<Priority, string> = { low: 'low', normal: 'no
 /** Put off by the person until a moment that has not come. */
 export const snoozedNow = (row: Pick<Row, 'state' | 'snoozed_until'>, now: number): boolean => row.state === 'open' && (row.snoozed_until ?? 0) > now;
 
-export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until' | 'ask' | 'verdict'>, now = Date.now()): string {
+export function stateWord(row: Pick<Row, 'state' | 'box' | 'kind' | 'snoozed_until' | 'ask' | 'verdict' | 'undelivered'>, now = Date.now()): string {
   if (row.box === 'fleet') {
     if (row.kind === 'notice') return row.state === 'delivered' ? 'Notice, delivered' : `Notice, ${states[row.state].toLowerCase()}`;
     if (row.state === 'open') return row.kind === 'task' ? 'Task for an agent' : 'Question to an agent';
@@ -77,7 +77,8 @@ export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'
 export const stateName = (s: State): string => states[s];
 
 /** The same of a row: a call by its verdict, and where agents talk among themselves a notice is delivered rather than a kind. */
-export function trackName(row: Pick<Row, 'state' | 'box' | 'verdict'>): string {
+export function trackName(row: Pick<Row, 'state' | 'box' | 'verdict' | 'undelivered'>): string {
+  if (row.undelivered) return 'Not delivered';
   if (row.box !== 'fleet') return row.verdict ? verdictName(row.verdict) : states[row.state];
   return row.state === 'delivered' ? 'Delivered' : states[row.state];
 }

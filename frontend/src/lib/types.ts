@@ -36,6 +36,8 @@ export interface Row {
   verdict?: 'allow' | 'deny' | 'modify';
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
   to?: Text;
+  /** It ended because it could not reach its addressee. */
+  undelivered?: boolean;
   progress?: Progress;
   /** What was chosen or written, where that is one text. */
   answer?: Text;

@@ -426,5 +426,5 @@ test('a question of an extension offers no reason and calls no dismissal a denia
 test('what failed and was tried again says so', withPi, async ({ hub, page, given }) => {
   await tell(hub, given.id, 'RETRY');
   await page.at(`#/pi/${given.id}`);
-  await page.says('[role=log]', /503 overloaded It was tried again\./);
+  await page.says('[role=log]', /503 overloaded \(it was tried again\)/);
 });

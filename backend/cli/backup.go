@@ -10,64 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"deskbell/backend"
-	"deskbell/backend/config"
 )
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version",
-		Example: "  deskbell version --json",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			doc := map[string]any{"version": config.Version, "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "ma2h": ma2hVersion, "window": a.window != nil}
-			text := "deskbell " + config.Version
-			if info, ok := debug.ReadBuildInfo(); ok {
-				for _, s := range info.Settings {
-					if s.Key == "vcs.revision" {
-						doc["revision"] = s.Value
-						text += fmt.Sprintf(" (%.12s)", s.Value)
-					}
-				}
-			}
-			return a.done(doc, "%s, MA2H %s, %s %s/%s", text, ma2hVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
-	}
-}
-
-func completionCommand() *cobra.Command {
-	shells := []string{"bash", "zsh", "fish", "powershell"}
-	return &cobra.Command{
-		Use:       "completion SHELL",
-		Short:     "Print a script that completes commands in bash, zsh, fish or powershell",
-		Example:   "  deskbell completion bash > ~/.local/share/bash-completion/completions/deskbell\n  deskbell completion fish | source",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: shells,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			root, out := cmd.Root(), cmd.OutOrStdout()
-			switch args[0] {
-			case "bash":
-				return root.GenBashCompletionV2(out, true)
-			case "zsh":
-				return root.GenZshCompletion(out)
-			case "fish":
-				return root.GenFishCompletion(out, true)
-			default:
-				return root.GenPowerShellCompletionWithDesc(out)
-			}
-		},
-	}
-}
-
-// The files of the data folder that a backup of the database does not hold.
-var secretFiles = []string{"secrets.json", "ed25519.key", "operator.token", backend.ACSKeyFile}
 
 const backupLong = `Writes a consistent copy of the database to FILE, which must not exist, also while the hub runs.
 
@@ -132,7 +80,7 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 		return fmt.Errorf("the hub wrote the copy where this command cannot see it: %w", err)
 	}
 	if a.json {
-		doc := map[string]any{"database": path, "bytes": info.Size(), "secrets": nil, "left_out": secretFiles}
+		doc := map[string]any{"database": path, "bytes": info.Size(), "secrets": nil, "left_out": backend.SecretFiles()}
 		if withSecrets {
 			doc["secrets"], doc["left_out"] = map[string]any{"folder": folder, "files": copied}, []string{}
 		}
@@ -149,7 +97,7 @@ func (a *app) backup(ctx context.Context, h *hub, file string, withSecrets bool)
 
 // copySecrets copies what there is of the secret files.
 func copySecrets(from, to string) (copied []string, err error) {
-	for _, name := range secretFiles {
+	for _, name := range backend.SecretFiles() {
 		raw, err := os.ReadFile(filepath.Join(from, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // no secrets yet
