@@ -1,8 +1,8 @@
 // Package acp speaks ACP as khy-os' schema has it: twelve methods in a JSON-RPC envelope, for agents that spawn others, hand
 // each other work, and ask the person. It is neither the Agent Client Protocol nor any other one of these letters.
 //
-// acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong; who.go says for
-// whom a caller may speak. agents.go, ends.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go:
+// acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong, and more.go what
+// becomes of what the schema does not name; who.go says for whom a caller may speak. agents.go, ends.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go:
 // one transaction and what is told after it. person.go is what the person sees of them, shown.go how it reads, reply.go what goes
 // back, held.go those who wait for it, and run.go sends it on. queue.go hands out what waits, socket.go to whoever is
 // connected, which link.go knows; process.go keeps the processes that agents run as.
