@@ -191,6 +191,7 @@ type detail struct {
 	Resolvers    *[]string       `json:"allowed_resolvers"`
 	OnExpire     string          `json:"on_expire,omitempty"`
 	DefaultLabel []render.Span   `json:"default_label,omitempty"`
+	DefaultValue json.RawMessage `json:"default_value,omitempty"` // the default answer, where it is no single text
 	Outcome      *outcomeView    `json:"outcome,omitempty"`
 	Push         *pushView       `json:"push,omitempty"`
 	Track        *trackView      `json:"track,omitempty"`
@@ -311,6 +312,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		Resolvers: c.Resolvers, History: []historyView{}, InSession: c.Session != "",
 	}
 	v.OnExpire, v.DefaultLabel = onExpire(it)
+	if v.OnExpire == setBeforehand {
+		v.DefaultValue = c.Request.Default
+	}
 	if c.RunID != "" {
 		v.RunID = render.Visible(c.RunID)
 	}
@@ -458,6 +462,8 @@ func viewOutcome(q *inbox.Request, o *inbox.Outcome) *outcomeView {
 	return v
 }
 
+const setBeforehand = "the answer is the one that the agent set beforehand"
+
 // onExpire says what doing nothing leads to, to go on after "If nobody answers by …,"; label is what a default answer is called.
 func onExpire(it inbox.Item) (says string, label []render.Span) {
 	if it.ExpiresAt.IsZero() || it.Terminal() {
@@ -475,7 +481,7 @@ func onExpire(it inbox.Item) (says string, label []render.Span) {
 	default:
 		var s string
 		if json.Unmarshal(q.Default, &s) != nil || s == "" {
-			return "the answer is the one that the agent set beforehand", nil
+			return setBeforehand, nil
 		}
 		if o, ok := q.Option(s); ok {
 			s = o.Label

@@ -64,6 +64,8 @@ const summaryID = "summary"
 // Center turns events into notes. Set its fields before Run.
 type Center struct {
 	Log *slog.Logger
+	// Shows is told how the first call of the sender went, and whenever one goes otherwise than the last, with the reason; nil: nobody is.
+	Shows func(ok bool, reason string)
 
 	sender   Sender
 	watching atomic.Bool
@@ -91,6 +93,7 @@ type state struct {
 	sent    time.Time            // when the summary was sent last; zero: it is not shown
 	heard   time.Time            // when it was last sent with a sound
 	grew    bool                 // something joined it since it was sent
+	called  bool                 // there was a call
 	failing bool                 // the last call failed, and it was said
 }
 
@@ -262,10 +265,18 @@ func (c *Center) call(ctx context.Context, f func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := f(ctx)
-	if err != nil && !c.st.failing {
-		c.Log.Warn("notifications are not shown", "reason", err.Error())
+	if c.st.called && c.st.failing == (err != nil) {
+		return
 	}
-	c.st.failing = err != nil
+	c.st.called, c.st.failing = true, err != nil
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+		c.Log.Warn("notifications are not shown", "reason", reason)
+	}
+	if c.Shows != nil {
+		c.Shows(err == nil, reason)
+	}
 }
 
 func noteOf(e Event) Note {
