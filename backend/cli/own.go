@@ -53,6 +53,18 @@ type agent struct {
 	token string
 }
 
+// actsAs is the agent that the flags or the environment name. A command that else acts as the operator asks it first: what
+// an agent's own environment runs is never the person's act.
+func (a *app) actsAs(f agentFlags) agentFlags {
+	if f.id == "" {
+		f.id = a.getenv("DESKBELL_AGENT")
+	}
+	if f.id != "" && f.token == "" {
+		f.token = a.getenv("DESKBELL_TOKEN")
+	}
+	return f
+}
+
 // agent returns the agent that the flags or the environment name, or the command line's own. The own one may not be
 // enrolled yet: its token is then empty.
 func (a *app) agent(f agentFlags) (*agent, error) {
@@ -60,10 +72,7 @@ func (a *app) agent(f agentFlags) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.id == "" {
-		f.id = a.getenv("DESKBELL_AGENT")
-	}
-	if f.token == "" {
+	if f = a.actsAs(f); f.token == "" {
 		f.token = a.getenv("DESKBELL_TOKEN")
 	}
 	ag := &agent{Client: a.client(cfg, "", ""), a: a, cfg: cfg, id: f.id, token: f.token}

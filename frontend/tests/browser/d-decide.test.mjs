@@ -357,7 +357,7 @@ test('a callback waits for approval, is approved, and arrives', async ({ agent, 
   await p.click('[data-decision] summary');
   await page.says('[data-decision] details', /204/);
   assert.equal(JSON.parse(to.got[0].body).response.value, 'ship');
-  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('approve'));
+  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('address?'));
   await to.end();
 });
 
