@@ -92,7 +92,7 @@ func (r *reader) report(ev client.Event) error {
 		return nil
 	case client.EventFailed:
 		r.failed = true
-		r.say("%s: %s. It comes again, unless it has ended.", e.Key, ev.Err)
+		r.say("%s: %s. It comes again after the hub's visibility time-out, unless it has ended.", e.Key, ev.Err)
 	case client.EventInterrupted:
 		r.failed = true
 		r.say("%s from %s: an earlier run was cut short while it acted on it; it is not run again (--rerun would).", e.Key, e.From)
