@@ -279,7 +279,7 @@ func (w *waiter) report(ctx context.Context, m message) error {
 		}
 	}
 	how := m.Status
-	if m.Response.Defaulted {
+	if d.Actor == client.DefaultActor { // "defaulted" is bound by nothing
 		how += ", the default answer was taken"
 	}
 	if d.Edited {

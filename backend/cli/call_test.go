@@ -238,3 +238,20 @@ func TestShortPausesAreToldOnce(t *testing.T) {
 		t.Errorf("%q", e.String())
 	}
 }
+
+// An answer that comes to the mailbox says whether somebody decided, and whether the words are theirs.
+func TestAnAnswerSaysWhoseItIs(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"value":"hold","actor":"human:me"}`:                  "  msg_1: answered hold\n",
+		`{"value":"hold","actor":"system:default_on_expire"}`:  "  msg_1: answered hold (nobody answered: the default was taken)\n",
+		`{"value":"hold","edited":true,"actor":"human:me"}`:    "  msg_1: answered hold (an answer of their own)\n",
+		`{"value":"hold","actor":"human:me","defaulted":true}`: "  msg_1: answered hold\n",
+	} {
+		var o bytes.Buffer
+		r := newReader(&app{out: &o, err: io.Discard}, &inboxFlags{})
+		e := client.Entry{Kind: "response", Key: "res_1", From: "human:me", Object: []byte(`{"in_reply_to":"msg_1","resolution":"answered","resolution_id":"res_1","defaulted":true,"response":` + answer + `}`)}
+		if err := r.printEntry(e); err != nil || !strings.HasSuffix(o.String(), want) {
+			t.Errorf("%s: %q, %v; want %q", answer, o.String(), err, want)
+		}
+	}
+}

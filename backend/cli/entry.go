@@ -176,7 +176,14 @@ func (r *reader) printEntry(e client.Entry) error {
 		if err := json.Unmarshal(e.Object, &a); err != nil {
 			return err
 		}
-		r.app.tell("  %s: %s %s", a.InReplyTo, a.Resolution, bare(a.Response.Value))
+		how := ""
+		switch {
+		case a.ByDeadline():
+			how = " (nobody answered: the default was taken)"
+		case a.Response.Edited:
+			how = " (an answer of their own)"
+		}
+		r.app.tell("  %s: %s %s%s", a.InReplyTo, a.Resolution, bare(a.Response.Value), how)
 		r.section("Comment", a.Response.Comment)
 	case "receipt":
 		var b struct {
