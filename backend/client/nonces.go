@@ -30,9 +30,9 @@ type Nonces struct {
 	mu     sync.Mutex
 	step   *flock.Flock // held while the file is read and written
 	window *signing.ReplayWindow
-	known  fs.FileInfo // the file as it was read last, up to read
-	read   int64
-	begun  bool // this process has dropped what it found stale
+	read   int64  // how much of the file the window knows
+	last   []byte // the end of that: where it is not there any more, the file is another
+	begun  bool   // this process has dropped what it found stale
 }
 
 // ErrMemory: what must be remembered cannot be. Nothing may be acted on without it.
@@ -97,7 +97,7 @@ func (n *Nonces) locked(fn func() error) (err error) {
 func (n *Nonces) catchUp(now time.Time) error {
 	f, err := os.Open(n.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		n.known, n.read = nil, 0
+		n.read, n.last = 0, nil
 		return nil
 	}
 	if err != nil {
@@ -108,19 +108,24 @@ func (n *Nonces) catchUp(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if n.known == nil || !os.SameFile(n.known, info) || info.Size() < n.read {
-		n.read = 0
+	from := n.read - int64(len(n.last))
+	raw, err := io.ReadAll(io.NewSectionReader(f, from, max(info.Size()-from, 0)))
+	if err == nil && !bytes.HasPrefix(raw, n.last) { // somebody shrank it; that it has the number of the old one says nothing
+		n.read, n.last = 0, nil
+		raw, err = io.ReadAll(io.NewSectionReader(f, 0, info.Size()))
 	}
-	raw, err := io.ReadAll(io.NewSectionReader(f, n.read, info.Size()-n.read))
 	if err != nil {
 		return err
 	}
+	raw = raw[len(n.last):]
 	for line := range bytes.Lines(raw) {
 		if h, ok := parseNonce(line); ok {
 			_ = n.window.Use(h, now) // known already, or stale by now
 		}
 	}
-	n.known, n.read = info, n.read+int64(len(raw))
+	n.read += int64(len(raw))
+	end := append(n.last, raw...)
+	n.last = bytes.Clone(end[max(len(end)-lineLength, 0):])
 	return nil
 }
 
@@ -156,6 +161,9 @@ func (n *Nonces) write(line []byte) (err error) {
 	if _, err := f.Write(line); err != nil {
 		return err
 	}
+	if info.Size() == 0 { // the file is new
+		syncFolder(filepath.Dir(n.file))
+	}
 	return f.Sync()
 }
 
@@ -177,7 +185,6 @@ func (n *Nonces) shrink(now time.Time) error {
 	if len(fresh) == len(raw) {
 		return nil
 	}
-	n.known = nil
 	const temporary = "nonces-*.tmp"
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(n.file), temporary)); err == nil { // of whoever died while writing one
 		for _, path := range left {

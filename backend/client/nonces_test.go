@@ -109,6 +109,26 @@ func TestTheFileOfNoncesIsMendedAndBounded(t *testing.T) {
 	}
 }
 
+// Whoever finds another file in the place of the one it read reads that whole, also where it is as long, and has the
+// number of the old one.
+func TestAnotherFileOfNoncesIsReadWhole(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "nonces")
+	one, two := openNonces(t, dir), openNonces(t, dir)
+	must(t, one.Use(jti(1, now), now))
+	must(t, two.Use(jti(2, now), now))
+	must(t, two.Use(jti(3, now), now))
+	raw, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, raw[len(raw)/3:], 0o600)) // the first line was dropped, in the same file
+	must(t, two.Use(jti(4, now), now))
+	for i := range 4 {
+		if err := one.Use(jti(i+1, now), now); !errors.Is(err, signing.ErrReplayed) {
+			t.Errorf("%d: %v", i+1, err)
+		}
+	}
+}
+
 // A delivery is taken once, also by consumers that come one after the other; a failed act does not make it good again.
 func TestADeliveryIsTakenOnceByAllRuns(t *testing.T) {
 	dir, acts := t.TempDir(), 0
