@@ -30,7 +30,7 @@ type Options struct {
 	Started time.Time // when the process began, for the time until the first paint
 	Log     *slog.Logger
 
-	Notifications func(ok bool, reason string) // told at the start whether notifications can be shown
+	Notifications func(ok bool, reason string) // told whether notifications can be shown, at the start and when that changes
 }
 
 // title is the window's title, with how many items need the person.

@@ -253,6 +253,7 @@ func (w *window) ring() {
 	ok, reason := w.notifications()
 	if w.opts.Notifications != nil {
 		w.opts.Notifications(ok, reason)
+		w.center.Shows = w.opts.Notifications
 	}
 	if !ok {
 		w.log.Info("notifications are not shown", "reason", reason)

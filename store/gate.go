@@ -10,7 +10,6 @@ import (
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
-	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
 )
 
@@ -259,12 +258,12 @@ func each[T any](rows *sql.Rows, err error, scan func(scanner) (T, error), fn fu
 // CountJudgements implements gate.Store.
 func (s *Store) CountJudgements(ctx context.Context, protocol, session string) (gate.Tally, error) {
 	var t gate.Tally
-	st, err := s.stmt(ctx, `SELECT count(*) FILTER (WHERE verdict = ''), count(*) FILTER (WHERE verdict = 'allow'), count(*) FILTER (WHERE verdict = 'deny' AND judge <> ?)
+	st, err := s.stmt(ctx, `SELECT count(*) FILTER (WHERE verdict = ''), count(*) FILTER (WHERE verdict = 'allow'), count(*) FILTER (WHERE verdict = 'deny' AND judge NOT LIKE 'system:%')
 		FROM judgements WHERE protocol = ? AND session = ?`)
 	if err != nil {
 		return t, err
 	}
-	err = st.QueryRowContext(ctx, inbox.AgentGoneActor, protocol, session).Scan(&t.Waiting, &t.Allowed, &t.Denied)
+	err = st.QueryRowContext(ctx, protocol, session).Scan(&t.Waiting, &t.Allowed, &t.Denied)
 	return t, err
 }
 

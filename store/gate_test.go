@@ -119,6 +119,20 @@ func TestACallIsJudgedOnce(t *testing.T) {
 	}
 }
 
+func TestWhatNobodyRefusedIsNoDenial(t *testing.T) {
+	s := open(t)
+	for i, judge := range []string{"human:me", "rule:r1", "system:human_timeout", inbox.AgentGoneActor} {
+		j := judgement(i, noon)
+		j.Verdict, j.Judge, j.DecidedAt = gate.Deny, judge, noon
+		if err := s.PutJudgement(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.CountJudgements(t.Context(), "acs", "s"); err != nil || n != (gate.Tally{Denied: 2}) {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
 func TestJudgementsAreCountedReadAndForgotten(t *testing.T) {
 	s := open(t)
 	for i := range 10 {

@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -33,7 +34,7 @@ type turnView struct {
 	HTML      string        `json:"html"`
 	Thread    string        `json:"thread,omitempty"`
 	InReplyTo string        `json:"in_reply_to,omitempty"`
-	For       string        `json:"for,omitempty"` // few: not everybody may read it
+	For       []render.Span `json:"for,omitempty"` // who may read it, where not everybody may
 	// Item is the question in the inbox that it asks, while nobody has answered it, and Options what it offers.
 	Item    string     `json:"item,omitempty"`
 	Options []string   `json:"options,omitempty"`
@@ -91,7 +92,7 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		}
 		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: render.HTML(t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
 		if t.Visibility != nil && t.Visibility.Type != "all" {
-			x.For = t.Visibility.Type
+			x.For = shortSpans(readers(t, names))
 		}
 		if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
 			x.Data = t.Content
@@ -100,6 +101,28 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		v.Turns = append(v.Turns, x)
 	}
 	return v
+}
+
+// readers says for whom, but for its author, a turn is that not everybody may read.
+func readers(t mapnet.Turn, names map[string]string) string {
+	var who []string
+	for _, id := range t.Visibility.IDs {
+		if id == t.Participant {
+			continue
+		}
+		name := cmp.Or(names[id], id)
+		if id == mapnet.Human {
+			name = "you"
+		}
+		who = append(who, name)
+	}
+	if roles := t.Visibility.Roles; len(roles) > 0 {
+		who = append(who, "whoever is "+strings.Join(roles, " or "))
+	}
+	if len(who) == 0 {
+		return "who said it"
+	}
+	return strings.Join(who, ", ")
 }
 
 // conversations answers GET /api/conversations.

@@ -191,6 +191,7 @@ type detail struct {
 	Resolvers    *[]string       `json:"allowed_resolvers"`
 	OnExpire     string          `json:"on_expire,omitempty"`
 	DefaultLabel []render.Span   `json:"default_label,omitempty"`
+	DefaultValue json.RawMessage `json:"default_value,omitempty"` // the default answer, where it is no single text
 	Outcome      *outcomeView    `json:"outcome,omitempty"`
 	Push         *pushView       `json:"push,omitempty"`
 	Track        *trackView      `json:"track,omitempty"`
@@ -311,6 +312,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		Resolvers: c.Resolvers, History: []historyView{}, InSession: c.Session != "",
 	}
 	v.OnExpire, v.DefaultLabel = onExpire(it)
+	if v.OnExpire == setBeforehand {
+		v.DefaultValue = c.Request.Default
+	}
 	if c.RunID != "" {
 		v.RunID = render.Visible(c.RunID)
 	}
@@ -321,10 +325,10 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		v.Tags = append(v.Tags, render.Visible(tag))
 	}
 	if c.Body != "" {
-		v.BodyHTML = render.HTML(c.Body)
+		v.BodyHTML = proseOf(it.Protocol, c.Body)
 	}
 	for _, p := range c.Context {
-		v.Context = append(v.Context, viewPart(p))
+		v.Context = append(v.Context, viewPart(it.Protocol, p))
 	}
 	if c.Command != nil {
 		v.Command = viewCommand(c.Command)
@@ -340,9 +344,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		}
 	}
 	if a := c.Action; a != nil {
-		v.Action = &actionView{InstructionsHTML: render.HTML(a.Instructions), Checklist: viewChecks(a.Checklist)}
+		v.Action = &actionView{InstructionsHTML: proseOf(it.Protocol, a.Instructions), Checklist: viewChecks(a.Checklist)}
 		if a.Verification != "" {
-			v.Action.VerificationHTML = render.HTML(a.Verification)
+			v.Action.VerificationHTML = proseOf(it.Protocol, a.Verification)
 		}
 	}
 	if o := it.Outcome; o != nil {
@@ -410,10 +414,18 @@ func viewPush(o inbox.Owed, attempts []inbox.Attempt) *pushView {
 	return p
 }
 
-func viewPart(p inbox.Part) partView {
+// proseOf is what an agent wrote, as the page shows it: Markdown where its protocol says so, and else just the text.
+func proseOf(protocol, text string) string {
+	if protocol == "acp" { // its schema has plain strings
+		return render.Text(text)
+	}
+	return render.HTML(text)
+}
+
+func viewPart(protocol string, p inbox.Part) partView {
 	switch {
 	case p.Text != nil:
-		return partView{Kind: "text", HTML: render.HTML(*p.Text)}
+		return partView{Kind: "text", HTML: proseOf(protocol, *p.Text)}
 	case p.File != nil:
 		f := &fileView{Mime: p.File.Mime}
 		f.URI, f.Host = render.URL(p.File.URI)
@@ -450,6 +462,8 @@ func viewOutcome(q *inbox.Request, o *inbox.Outcome) *outcomeView {
 	return v
 }
 
+const setBeforehand = "the answer is the one that the agent set beforehand"
+
 // onExpire says what doing nothing leads to, to go on after "If nobody answers by …,"; label is what a default answer is called.
 func onExpire(it inbox.Item) (says string, label []render.Span) {
 	if it.ExpiresAt.IsZero() || it.Terminal() {
@@ -467,7 +481,7 @@ func onExpire(it inbox.Item) (says string, label []render.Span) {
 	default:
 		var s string
 		if json.Unmarshal(q.Default, &s) != nil || s == "" {
-			return "the answer is the one that the agent set beforehand", nil
+			return setBeforehand, nil
 		}
 		if o, ok := q.Option(s); ok {
 			s = o.Label

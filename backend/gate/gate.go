@@ -135,7 +135,8 @@ type Store interface {
 	JudgementsOf(ctx context.Context, protocol, session string, fn func(Judgement) bool) error
 	// Judgement returns one; ErrUnknownCall.
 	Judgement(ctx context.Context, protocol, session, request string) (Judgement, error)
-	// CountJudgements says how one session's calls went. One whose agent left before its answer was denied by nobody.
+	// CountJudgements says how one session's calls went. Denied is what a person or a rule refused: a time-out, and an agent that left,
+	// are no denial of anybody's.
 	CountJudgements(ctx context.Context, protocol, session string) (Tally, error)
 	// EndWaiting completes every judgement whose message is not open any more as denied: nobody waits for them.
 	EndWaiting(ctx context.Context, judge, reason string, at time.Time) error

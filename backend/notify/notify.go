@@ -64,6 +64,8 @@ const summaryID = "summary"
 // Center turns events into notes. Set its fields before Run.
 type Center struct {
 	Log *slog.Logger
+	// Shows is told how the first note went, and whenever that changes, with the reason; nil: nobody is.
+	Shows func(ok bool, reason string)
 
 	sender   Sender
 	watching atomic.Bool
@@ -91,6 +93,7 @@ type state struct {
 	sent    time.Time            // when the summary was sent last; zero: it is not shown
 	heard   time.Time            // when it was last sent with a sound
 	grew    bool                 // something joined it since it was sent
+	called  bool                 // there was a call
 	failing bool                 // the last call failed, and it was said
 }
 
@@ -254,18 +257,36 @@ func (c *Center) tick(ctx context.Context) {
 }
 
 func (c *Center) send(ctx context.Context, n Note) {
-	c.call(ctx, func(ctx context.Context) error { return c.sender.Send(ctx, n) })
+	if c.call(ctx, func(ctx context.Context) error { return c.sender.Send(ctx, n) }) == nil {
+		c.went(nil)
+	}
 }
 
 // call keeps one slow or absent service from holding up the rest, and says once that it fails.
-func (c *Center) call(ctx context.Context, f func(context.Context) error) {
+func (c *Center) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := f(ctx)
-	if err != nil && !c.st.failing {
-		c.Log.Warn("notifications are not shown", "reason", err.Error())
+	if err != nil {
+		c.went(err)
 	}
-	c.st.failing = err != nil
+	return err
+}
+
+// went notes how a call went. To take back what is not shown is no sign that anything can be: only a note that was taken is.
+func (c *Center) went(err error) {
+	if c.st.called && c.st.failing == (err != nil) {
+		return
+	}
+	c.st.called, c.st.failing = true, err != nil
+	reason := ""
+	if err != nil {
+		reason = err.Error()
+		c.Log.Warn("notifications are not shown", "reason", reason)
+	}
+	if c.Shows != nil {
+		c.Shows(err == nil, reason)
+	}
 }
 
 func noteOf(e Event) Note {

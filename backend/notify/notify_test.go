@@ -244,6 +244,8 @@ func TestAFailingServiceIsSaidOnceAndHoldsNothingUp(t *testing.T) {
 		var out strings.Builder
 		c.Log = slog.New(slog.NewTextHandler(&out, nil))
 		b.err = errors.New("gone")
+		var told []string
+		c.Shows = func(ok bool, reason string) { told = append(told, fmt.Sprint(ok, " ", reason)) }
 		for i := range 3 {
 			events <- ring(fmt.Sprint(i))
 			time.Sleep(window)
@@ -255,6 +257,9 @@ func TestAFailingServiceIsSaidOnceAndHoldsNothingUp(t *testing.T) {
 		b.err = nil
 		events <- ring("back")
 		expect(t, b, "back")
+		if want := []string{"false gone", "true "}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
+		}
 	})
 }
 

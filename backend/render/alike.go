@@ -7,13 +7,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Letters of other scripts that pass for Latin ones, each followed by the letter it passes for. The lists are short on purpose: what is in
-// them looks the same in ordinary fonts.
+// Letters that pass for plain Latin ones, each followed by the letter it passes for. The lists are short on purpose: what is in them looks
+// the same in ordinary fonts. Of the Latin letters they are those of phonetics and Roman numbers, which no language spells its words with.
 const (
+	latinAlike    = "ɑaɡgɩiɪIʏYʀRʜHʟLɢGʙBɴNᴀAᴄcᴅDᴇEᴊJᴋKᴍMᴏoᴘPᴛTᴜuᴠvᴡwᴢzꜱsꜰFⅰiⅴvⅹxⅼlⅽcⅾdⅿmⅠIⅤVⅩXⅬLⅭCⅮDⅯMℓl"
 	cyrillicAlike = "аaеeоoрpсcуyхxіiјjѕsԁdһhӏlԛqԝwѵvкkгrАAВBЕEІIЈJКKМMНHОOРPСCЅSТTУYХXԚQԜWѴVӀIЁËёëїï"
 	greekAlike    = "αaνvοoρpιiκkυuϲcϳjΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXϹC"
 	armenianAlike = "օoոnսuհhԼLՍUՏS"
 )
+
+// Marks that pass for those of paths, addresses and sentences, likewise. Between figures they are at home.
+const marksAlike = "․.﹒.∕/⁄/⧸/∶:꞉:"
 
 // script is one of the scripts whose letters are told apart.
 type script int
@@ -24,9 +28,12 @@ const (
 	cyrillic
 	greek
 	armenian
+	rare // a script whose letters are unknown to most, and many of which look like Latin ones
 )
 
-func (s script) String() string { return [...]string{"", "Latin", "Cyrillic", "Greek", "Armenian"}[s] }
+func (s script) String() string {
+	return [...]string{"", "Latin", "Cyrillic", "Greek", "Armenian", "unusual"}[s]
+}
 
 func scriptOf(r rune) script {
 	switch {
@@ -42,13 +49,16 @@ func scriptOf(r rune) script {
 		return greek
 	case unicode.Is(unicode.Armenian, r):
 		return armenian
+	case unicode.In(r, unicode.Cherokee, unicode.Canadian_Aboriginal, unicode.Lisu, unicode.Deseret, unicode.Coptic, unicode.Osage, unicode.Tifinagh,
+		unicode.Old_Italic, unicode.Gothic, unicode.Lycian, unicode.Lydian, unicode.Carian, unicode.Elbasan, unicode.Warang_Citi, unicode.Miao, unicode.Runic, unicode.Vai):
+		return rare
 	}
 	return other
 }
 
 // latinFor is the Latin letter that r, of script s, passes for, or 0.
 func latinFor(s script, r rune) rune {
-	return second([...]string{cyrillic: cyrillicAlike, greek: greekAlike, armenian: armenianAlike}[s], r, false)
+	return second([...]string{latin: latinAlike, cyrillic: cyrillicAlike, greek: greekAlike, armenian: armenianAlike, rare: ""}[s], r, false)
 }
 
 // foreignFor is the letter of script s that the Latin letter r passes for, or 0.
@@ -77,14 +87,16 @@ func second(pairs string, r rune, reversed bool) rune {
 // word is a run of letters, marks and digits, and how many letters of each script it has.
 type word struct {
 	start, end int
-	letters    [5]int
+	letters    [6]int
 }
 
 // lookAlikes marks letters that pass for others: those of the smaller script in a word of two, a whole word of look-alikes joined to a Latin
-// one as in a host name, and styled or full-width Latin letters.
+// one as in a host name or in a text that has no word of that script, phonetic, styled and full-width Latin letters, and marks that pass for
+// a dot, a slash or a colon.
 func (t decoded) lookAlikes() []mark {
 	var marks []mark
 	words := t.words()
+	home := t.home(words)
 	wide := -1 // unknown; whether the text is East Asian, where full-width letters are at home
 	for n, w := range words {
 		foreign, count := other, 0
@@ -94,10 +106,15 @@ func (t decoded) lookAlikes() []mark {
 			}
 		}
 		mixed := w.letters[latin] > 0 && count > 0
-		posing := !mixed && count > 0 && t.posesAsLatin(words, n)
+		posing := !mixed && count > 0 && t.passes(w) && (t.joinsLatin(words, n) || count > 1 && !home[foreign])
 		for i := w.start; i < w.end; i++ {
 			r, label, why := t.runes[i], "", ""
 			switch s := scriptOf(r); {
+			case s == rare && w.letters[latin] > 0:
+				label, why = string(r)+" of an unusual script", "a letter of another script in a Latin word"
+			case r >= 0x80 && s <= latin && latinFor(latin, r) != 0 && (w.letters[latin] > 1 || t.joinsLatin(words, n)):
+				l := string(latinFor(latin, r))
+				label, why = string(r)+" for "+l, "looks like Latin "+l
 			case s > latin && (mixed && (w.letters[latin] >= count || s != foreign) || posing):
 				if l := latinFor(s, r); l != 0 {
 					label, why = s.String()+" "+string(r), "looks like Latin "+string(l)
@@ -121,7 +138,31 @@ func (t decoded) lookAlikes() []mark {
 			}
 		}
 	}
+	return merge(marks, t.markAlikes())
+}
+
+// markAlikes marks what passes for a dot, a slash or a colon beside a letter.
+func (t decoded) markAlikes() []mark {
+	var marks []mark
+	for i, r := range t.runes {
+		if r < 0x80 || t.bad[i] {
+			continue
+		}
+		if l := second(marksAlike, r, false); l != 0 && (scriptOf(t.at(i-1)) == latin || scriptOf(t.at(i+1)) == latin) {
+			marks = append(marks, mark{t.offsets[i], t.offsets[i+1], string(r) + " for " + string(l), "looks like " + string(l)})
+		}
+	}
 	return marks
+}
+
+// home says of which scripts the text has a word that can pass for nothing else.
+func (t decoded) home(words []word) (home [6]bool) {
+	for _, w := range words {
+		for s := cyrillic; s <= armenian; s++ {
+			home[s] = home[s] || w.letters[s] > 0 && w.letters[latin] == 0 && !t.passes(w)
+		}
+	}
+	return home
 }
 
 func (t decoded) words() []word {
@@ -154,14 +195,19 @@ func (t decoded) inWord(i int) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Cf)
 }
 
-// posesAsLatin tells whether word n, all of whose letters pass for Latin ones, hangs together with a Latin word: аррӏе.com.
-func (t decoded) posesAsLatin(words []word, n int) bool {
-	w := words[n]
+// passes tells whether all letters of a word pass for Latin ones.
+func (t decoded) passes(w word) bool {
 	for i := w.start; i < w.end; i++ {
 		if r := t.runes[i]; unicode.IsLetter(r) && latinFor(scriptOf(r), r) == 0 {
 			return false
 		}
 	}
+	return true
+}
+
+// joinsLatin tells whether word n hangs together with a Latin word: аррӏе.com.
+func (t decoded) joinsLatin(words []word, n int) bool {
+	w := words[n]
 	joined := func(at int, neighbour int) bool {
 		return neighbour >= 0 && neighbour < len(words) && words[neighbour].letters[latin] > 0 &&
 			t.at(at) > 0 && strings.ContainsRune("./@_-:\\", t.at(at)) &&

@@ -13,6 +13,10 @@ describe('labels that do not tell apart', () => {
     const options = [{ value: 'keep', label: [{ t: 'Go' }] }, { value: 'drop\u202e', label: [{ t: 'Go' }] }, { value: 'x', label: [{ t: 'Stop' }] }, { value: 'y', label: [] }];
     expect(options.map((o) => optionName(o, options))).toEqual(['Go (keep)', 'Go (drop[right-to-left override])', 'Stop', '(y)']);
   });
+  it('are spelled out where their values read alike too', () => {
+    const options = ['caf\u00e9', 'cafe\u0301', 'ok', 'ok '].map((value) => ({ value, label: [{ t: 'Go' }] }));
+    expect(options.map((o) => optionName(o, options))).toEqual(['Go ("caf\\u00e9")', 'Go ("cafe\\u0301")', 'Go ("ok")', 'Go ("ok ")']);
+  });
   it('in a form show JSON', () => {
     const [f] = fields({ properties: { x: { enum: ['1', 1, 'two'] } } });
     expect(f?.choices?.map((c) => c.shows)).toEqual(['"1"', '1', undefined]);

@@ -19,7 +19,7 @@ import { rules } from './rules.svelte';
 import { inSight, unseen } from './sight';
 import { talk } from './talk.svelte';
 import type { Box, Detail, Option } from './types';
-import { isBox, ui, type View } from './ui.svelte';
+import { isBox, UNDO, ui, type View } from './ui.svelte';
 import { whyNot, type Scene } from './whynot';
 import { after } from './windowing';
 
@@ -121,7 +121,7 @@ export async function putAway(id: string, marks: Marks): Promise<boolean> {
 /** Says that an item left the list, and offers the way back. */
 function said(id: string, archived: boolean): void {
   if (inbox.rows.some((r) => r.id === id)) return;
-  ui.toast(archived ? 'Put away in the archive.' : 'Back from the archive.', 'plain', { label: 'Undo', run: () => void mark(id, { archived: !archived }).then(() => inbox.reload()) });
+  ui.toast(archived ? 'Put away in the archive.' : 'Back from the archive.', 'plain', { label: UNDO, run: () => void mark(id, { archived: !archived }).then(() => inbox.reload()) });
 }
 
 /** The answer to a call that allows it with other arguments. */
@@ -297,6 +297,18 @@ export function openItem(): void {
   focusItem();
 }
 
+/** Takes back what was done last: what a toast still tells of, or else the last decision that was not sent yet. */
+function undo(): void {
+  const told = ui.undoable;
+  if (told) {
+    ui.dismiss(told.id);
+    told.action?.run();
+    return;
+  }
+  const last = decisions.held.at(-1)?.id ?? (reader.detail?.held_decision ? reader.detail.id : null);
+  if (last !== null) void decisions.undo(last);
+}
+
 /** The rule whose row has the focus. */
 const focusedRule = (): string | undefined => document.activeElement?.closest<HTMLElement>('[data-rule]')?.dataset['rule'];
 
@@ -314,7 +326,7 @@ export function cannot(id: CommandId, byKey = false): string | null {
     box, selected, detail, rows: inbox.rows.length, unread: inbox.rows.some((r) => r.unread), row: selected ? (detail ?? inbox.selected) : null,
     byKey, rules: ui.view === 'rules' || ui.view === 'guardian', talks: ui.view === 'conversations' && ui.talk === null, pis: ui.view === 'pi' && ui.pi === null, rule: focusedRule() !== undefined,
     pi: ui.view === 'pi' && ui.pi !== null ? piOpen.can : null,
-    shown: document.querySelector('[data-item-pane]')?.checkVisibility() === true, held: decisions.held.length > 0 || reader.detail?.held_decision !== undefined,
+    shown: document.querySelector('[data-item-pane]')?.checkVisibility() === true, held: ui.undoable !== undefined || decisions.held.length > 0 || reader.detail?.held_decision !== undefined,
   };
   return whyNot(id, scene);
 }
@@ -351,7 +363,7 @@ export function run(id: CommandId, key = ''): void {
     case 'comment': return edit('comment');
     case 'decline': return edit('decline');
     case 'send': if (decisions.sender?.id === selected) decisions.sender?.send(); return;
-    case 'undo': { const last = decisions.held.at(-1)?.id ?? (reader.detail?.held_decision ? reader.detail.id : null); if (last !== null) void decisions.undo(last); return; }
+    case 'undo': return undo();
     case 'star': if (marks) void mark(marks.id, { starred: !marks.starred }); return;
     case 'snooze': if (marks) ui.overlay = 'snooze'; return;
     case 'archive':

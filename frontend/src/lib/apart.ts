@@ -14,14 +14,19 @@ export function unclear(labels: readonly (Text | string)[]): boolean[] {
   return read.map((r) => r === '' || (times.get(r) ?? 0) > 1);
 }
 
-/** The values of those options whose labels do not tell them apart, by value. */
-export function unclearValues(options: readonly Option[]): ReadonlySet<string> {
+/** A value in which every character can be told: in quotes, and beyond ASCII by number. */
+const spelled = (value: string): string => JSON.stringify(value).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** The options whose labels do not tell them apart: by value, what is shown of it, spelled out where values read alike too. */
+export function unclearValues(options: readonly Option[]): ReadonlyMap<string, string> {
   const hard = unclear(options.map((o) => o.label));
-  return new Set(options.filter((_, i) => hard[i]).map((o) => o.value));
+  const those = options.filter((_, i) => hard[i]).map((o) => o.value);
+  const alike = unclear(those);
+  return new Map(those.map((v, i) => [v, alike[i] ? spelled(v) : v]));
 }
 
 /** What an option is called where its value is not beside it. */
 export function optionName(option: Option, options: readonly Option[]): string {
-  if (!unclearValues(options).has(option.value)) return plain(option.label);
-  return `${plain(option.label)} (${plain(visible(option.value))})`.trim();
+  const value = unclearValues(options).get(option.value);
+  return value === undefined ? plain(option.label) : `${plain(option.label)} (${plain(visible(value))})`.trim();
 }

@@ -59,6 +59,7 @@ class Decisions {
     const mine = inbox.selectedId === detail.id;
     reader.take(detail, true);
     if (detail.held_decision) {
+      ui.endToasts(); // what Ctrl+Z takes back is this now
       this.held = [...this.held.filter((h) => h.id !== detail.id),
         { id: detail.id, title: detail.title, what, until: detail.held_decision.commit_at }];
     } else {

@@ -5,7 +5,7 @@ import type { HistoryEntry, Text } from './types';
 export interface HistoryWords { word: string; by: string; note?: Text }
 
 const known: Record<string, string> = {
-  cancelled: 'Withdrawn', 'delivered-to-agent': 'Collected', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped',
+  cancelled: 'Withdrawn', 'delivered-to-agent': 'Reached the agent', 'redelivery asked for': 'Sending again asked for', 'decision dropped': 'Held decision dropped',
   progress: 'Progress',
 };
 

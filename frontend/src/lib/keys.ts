@@ -43,7 +43,7 @@ export const commands: readonly Command[] = [
   { id: 'comment', group: 'Decide', label: 'Add a comment', keys: ['c'] },
   { id: 'decline', group: 'Decide', label: 'Decline, deny a call, or dismiss a task', keys: ['d'] },
   { id: 'send', group: 'Decide', label: 'Send what is written, complete a task', keys: ['Mod+Enter'], whileTyping: true, noPalette: true },
-  { id: 'undo', group: 'Decide', label: 'Take back the last decision, while it is not sent yet', keys: ['Mod+z'] },
+  { id: 'undo', group: 'Decide', label: 'Take back what was just put away, or the last decision while it is not sent yet', keys: ['Mod+z'] },
 
   { id: 'star', group: 'Item', label: 'Star this item', keys: ['s'] },
   { id: 'snooze', group: 'Item', label: 'Snooze this item', keys: ['z'] },

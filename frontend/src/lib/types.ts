@@ -122,6 +122,8 @@ export interface Detail extends Row {
   on_expire?: string;
   /** Set where the default answer has a label: what is chosen then. */
   default_label?: Text;
+  /** The default answer, where it is no single text. */
+  default_value?: Record<string, unknown>;
   outcome?: Outcome;
   push?: Push; track?: Track;
   history: HistoryEntry[];

@@ -3,6 +3,8 @@ import type { Box } from './types';
 
 export type View = Box | 'agents' | 'sent' | 'guardian' | 'pi' | 'rules' | 'conversations' | 'settings';
 export type Overlay = 'help' | 'palette' | 'snooze' | 'compose' | 'confirm' | 'grant' | 'rule' | 'revoke' | 'pi-new' | 'pi-fork' | 'pi-end' | null;
+/** The action of a toast that takes back what it tells of. */
+export const UNDO = 'Undo';
 export interface Toast { id: number; text: string; tone: 'plain' | 'wait' | 'bad'; action?: { label: string; run: () => void } }
 
 const boxes: readonly string[] = ['needs', 'waiting', 'notices', 'done', 'archive', 'fleet'] satisfies Box[];
@@ -55,6 +57,11 @@ class UI {
   hint(text: string): void {
     this.toast(text);
     this.say(text);
+  }
+
+  /** The toast on show that can take back what it tells of. */
+  get undoable(): Toast | undefined {
+    return this.toasts.findLast((t) => t.action?.label === UNDO);
   }
 
   dismiss(id: number): void {

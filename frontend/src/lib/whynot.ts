@@ -37,7 +37,7 @@ const inBox: ReadonlySet<CommandId> = new Set(['first', 'last', 'star', 'unread'
 export function whyNot(id: CommandId, s: Scene): string | null {
   if (deciding.has(id)) return whyNotDecide(id, s);
   switch (id) {
-    case 'undo': return s.held ? null : 'Nothing is waiting to be sent: nothing can be taken back.';
+    case 'undo': return s.held ? null : 'Nothing can be taken back: nothing was just put away, and no decision waits to be sent.';
     case 'snooze':
       if (!s.selected || !s.row) return nothing(s);
       if (s.row.box === 'fleet') return 'Messages between agents cannot be snoozed: they wait for the other agent.';

@@ -220,6 +220,13 @@ test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page
   await page.keys('j', 'e');
   await until('the archive', () => item(n), (i) => i.archived);
   await until('it to leave', () => page.ids(), (ids) => !ids.includes(n));
+  await page.says('.toast', /Put away in the archive/);
+  await page.keys('Control+z');
+  await until('it to be taken back', () => item(n), (i) => !i.archived);
+  await page.row(n).waitFor();
+  await page.open(n);
+  await page.keys('e');
+  await until('the archive again', () => item(n), (i) => i.archived);
   await page.keys('g', 'e');
   await page.row(n).waitFor(); // what was put away can be found again
   await page.open(n);

@@ -280,6 +280,16 @@ for (const [held, hold] of [['', 0], [', to be kept back', 60]]) {
   });
 }
 
+test('what a form is answered with at its deadline is shown before', async ({ agent, page, p }) => {
+  const schema = { type: 'object', properties: { region: { type: 'string', title: 'Region' }, key: { type: 'string', 'x-ma2h-sensitive': true } } };
+  const id = await agent.ask('Where?', { expires_at: seconds(600), request: { mode: 'input', schema, default_on_expire: { region: 'eu-west', key: 'hush' } } });
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-decision]', /the answer is the one that the agent set beforehand/);
+  await p.click('[data-decision] summary');
+  await page.says('[data-decision] dl', /Region\s+eu-west\s+key\s+••••/);
+});
+
 test('an expired ask without a default says so', async ({ agent, page }) => {
   const id = await agent.ask('Gone?', { expires_at: seconds(5) });
   await page.row(id).waitFor();
@@ -349,7 +359,7 @@ test('a callback waits for approval, is approved, and arrives', async ({ agent, 
   await answered(agent, id);
   await page.keys('g', 'd');
   await page.row(id).waitFor();
-  await page.says(`[data-id="${id}"]`, /approve/);
+  await page.says(`[data-id="${id}"]`, /address\?/);
   await page.open(id);
   await page.says('[data-decision]', new RegExp(`waits for your approval of ${to.host}. Nothing has been sent`));
   assert.equal(to.got.length, 0);
@@ -358,7 +368,7 @@ test('a callback waits for approval, is approved, and arrives', async ({ agent, 
   await p.click('[data-decision] summary');
   await page.says('[data-decision] details', /204/);
   assert.equal(JSON.parse(to.got[0].body).response.value, 'ship');
-  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('approve'));
+  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('address?'));
   await to.end();
 });
 

@@ -44,7 +44,7 @@ test('a conversation is read, answered and ended, and a private word stays priva
   await p.selectOption('main form select', 'planner');
   await p.fill('main textarea', 'Only you');
   await p.click('main button:has-text("Send")');
-  await page.says('main', /not for everybody/);
+  await page.says('main', /only for\s+planner/);
   const { turns } = await b.ask('mail/turns/list', { conversationId: conversation.id });
   assert.ok(!JSON.stringify(turns).includes('Only you'));
   await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Understood' } });
@@ -59,6 +59,23 @@ test('a conversation is read, answered and ended, and a private word stays priva
   await page.keys('Escape');
   await page.says('h1', /Conversations/);
   await page.says('main', /nothing new/);
+});
+
+test('what is half written when a conversation ends is no command, and comes back with it', async ({ hub, page, p }) => {
+  await agent(p, 'planner');
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'Short', with: ['planner'] });
+  await page.at(`#/conversations/${talk.id}`);
+  await page.keys('i');
+  await p.keyboard.type('half a sent');
+  await hub.call('POST', `/api/conversations/${talk.id}/act`, { act: 'close' });
+  await page.says('main form', /This conversation has ended\. What you were writing was not sent\./);
+  await p.keyboard.type('ence gn 1');
+  await page.settled();
+  assert.equal(await p.inputValue('main textarea'), 'half a sent');
+  assert.equal(await p.locator('dialog').count(), 0);
+  await p.click('main button:has-text("Open it again")');
+  await p.waitForSelector('main textarea:not([readonly])');
+  assert.equal(await p.inputValue('main textarea'), 'half a sent');
 });
 
 test('in a low window the field and Send of a conversation stay in sight', { viewport: { width: 640, height: 420 } }, async ({ hub, page, p }) => {
