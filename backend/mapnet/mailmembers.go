@@ -6,8 +6,11 @@ import (
 	"strconv"
 )
 
-// maxThreads is how deep threads may stand below each other.
-const maxThreads = 5
+// maxThreads is how deep threads may stand below each other, maxSubject how long the subject of one is, in bytes.
+const (
+	maxThreads = 5
+	maxSubject = 4 << 10
+)
 
 // JoinMail is how somebody enters a conversation.
 type JoinMail struct {
@@ -31,6 +34,9 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	}
 	if t.member(s.p, c) != nil {
 		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", q.Conversation)
+	}
+	if err := (Invitee{Role: q.Role}).check("/role"); err != nil {
+		return nil, err
 	}
 	if err := t.oneMore(c); err != nil {
 		return nil, err
@@ -131,6 +137,9 @@ type Invite struct {
 func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 	c, m, err := t.inside(s.p, q.Conversation)
 	if err != nil {
+		return nil, err
+	}
+	if err := q.Participant.check("/participant"); err != nil {
 		return nil, err
 	}
 	if !m.Permissions.CanInvite {
@@ -238,6 +247,9 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 	}
 	if depth > maxThreads {
 		return nil, refuse(CodeThreadDepth, "Threads may stand %d deep", maxThreads)
+	}
+	if len(q.Subject) > maxSubject {
+		return nil, refuse(CodeQuota, "The subject of a thread may be %d bytes long", maxSubject)
 	}
 	if len(c.Threads) >= t.n.Limits.Turns/10 {
 		return nil, refuse(CodeQuota, "Too many threads in one conversation")

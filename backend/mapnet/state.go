@@ -54,12 +54,16 @@ type agent struct {
 	Principal string `json:"principal"` // who enrolled it
 	// OrphanedAt is since when nobody speaks for it.
 	OrphanedAt int64 `json:"orphanedAt,omitempty"`
+
+	bytes int // of what it says of itself, as it was last looked at
 }
 
 type scope struct {
 	Scope   Scope    `json:"scope"`
 	Members []string `json:"members"`
 	Creator string   `json:"creator"`
+
+	bytes int // of what it says of itself
 }
 
 func (s *scope) has(agent string) bool { return slices.Contains(s.Members, agent) }
@@ -158,10 +162,12 @@ func (n *Net) load(ctx context.Context) error {
 		case kindAgent:
 			a := &agent{}
 			st.agents[r.ID] = a
+			a.bytes = len(r.Body)
 			return read(r, a)
 		case kindScope:
 			s := &scope{}
 			st.scopes[r.ID] = s
+			s.bytes = len(r.Body)
 			return read(r, s)
 		case kindSession:
 			p := &participant{subs: map[string]*subscription{}}
@@ -253,7 +259,15 @@ func (c *conversation) add(t *Turn) {
 	c.bytes += t.size()
 }
 
-func (t *Turn) size() int { return len(t.Content) + len(t.Metadata) }
+func (t *Turn) size() int {
+	n := len(t.Content) + len(t.Metadata)
+	if v := t.Visibility; v != nil {
+		for _, name := range slices.Concat(v.IDs, v.Roles) {
+			n += len(name)
+		}
+	}
+	return n
+}
 
 // own makes a participant the one that speaks for an agent; "" leaves it without one.
 func (t *Tx) own(a *agent, p string) { t.st.own(a, p) }

@@ -45,9 +45,11 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 	for name, v := range u.Metadata {
 		next.Metadata = with(next.Metadata, name, v)
 	}
-	if err := t.fitsIn(next); err != nil {
+	n, err := t.fitsIn(next, a.Owner, a.bytes)
+	if err != nil {
 		return nil, err
 	}
+	a.bytes = n
 	a.Agent.Metadata = next.Metadata
 	life := *a.Agent.Lifecycle
 	for name, v := range u.Metadata {

@@ -107,7 +107,7 @@ func methods() map[string]method {
 		"map/replay": {own: (*conn).replay},
 
 		"map/scopes/list": with(query, func(t *mapnet.Tx, s *mapnet.Session, p scopeID) (map[string]any, error) {
-			return t.ListScopes(s, p.Parent), nil
+			return t.ListScopes(s, p.Parent, p.Page), nil
 		}),
 		"map/scopes/get":    with(query, func(t *mapnet.Tx, s *mapnet.Session, p scopeID) (map[string]any, error) { return t.GetScope(s, p.ID) }),
 		"map/scopes/create": with("scopes.canCreateScopes", (*mapnet.Tx).CreateScope),
