@@ -29,6 +29,9 @@ type Register struct {
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.
 func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 	if a := t.theSame(s.p, r); a != nil {
+		if err := a.usable(); err != nil {
+			return nil, err
+		}
 		if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
 			return nil, denied("%s", err)
 		}
@@ -146,8 +149,14 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	if r.Parent != "" && t.st.agents[r.Parent] == nil {
 		return nil, noAgent(r.Parent)
 	}
+	if err := t.st.agents[r.Parent].usable(); err != nil {
+		return nil, err
+	}
 	id := r.ID
 	if id == "" {
+		if err := t.namesake(r.Name, p.Principal).usable(); err != nil {
+			return nil, err
+		}
 		id = t.freeID(r.Name, p)
 	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
@@ -264,6 +273,9 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 		if a := t.st.agents[r.ID]; a != nil {
 			owner := t.st.participants[a.Owner]
 			if a.Owner != s.p.Participant && a.Principal == s.p.Principal.ID && (owner == nil || owner.conn == nil) {
+				if err := a.usable(); err != nil {
+					return nil, err
+				}
 				if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
 					return nil, denied("%s", err)
 				}
@@ -387,5 +399,5 @@ func (t *Tx) Whose(s *Session, id string) (principal string, mine bool, err erro
 	if err != nil {
 		return "", false, err
 	}
-	return a.Principal, t.controls(s.p, a), nil
+	return a.Principal, t.controls(s.p, a), a.usable()
 }

@@ -343,6 +343,10 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 	for _, a := range t.agentsOf(p) {
 		t.adopt(s.p, a)
 	}
+	if p.Stopped != "" {
+		s.p.Stopped = p.Stopped
+		t.saveSession(s.p)
+	}
 	t.parted(p, "session_loaded")
 	t.drainSoon(s.p)
 	return map[string]any{"sessionId": id, "restored": true}

@@ -219,7 +219,7 @@ func (t *Tx) emit(e Event, data any, a Audience) string {
 
 // wants says whether a subscription is for an event.
 func (t *Tx) wants(sub *subscription, l Logged) bool {
-	if sub.o.ExcludeOwn && slices.Contains(t.ids(sub.p), l.Event.Source) {
+	if sub.p.Stopped != "" || sub.o.ExcludeOwn && slices.Contains(t.ids(sub.p), l.Event.Source) {
 		return false
 	}
 	return t.matches(sub.filter, l) && t.hears(sub.p, l.Audience)
@@ -287,7 +287,7 @@ func withoutPayload(data Raw) Raw {
 // notify sends a notification to a participant, after the commit.
 func (t *Tx) notify(p *participant, method string, params any) {
 	conn := p.conn
-	if conn == nil {
+	if conn == nil || p.Stopped != "" {
 		return
 	}
 	frame := encode(struct {

@@ -19,7 +19,7 @@ func (t *Tx) sees(p *participant, c *conversation) bool {
 func (t *Tx) member(p *participant, c *conversation) *Member {
 	var found *Member
 	for _, id := range t.ids(p) {
-		if m := c.current(id); m != nil {
+		if m := c.current(id); m != nil && t.st.agents[id].usable() == nil {
 			found = m
 			break
 		}

@@ -287,6 +287,9 @@ func (t *Tx) JoinScope(s *Session, id, member string) (map[string]any, error) {
 	if !t.finds(s.p, sc, a) {
 		return nil, noScope(id)
 	}
+	if err := a.usable(); err != nil {
+		return nil, err
+	}
 	if !t.mayJoin(s.p, sc, a) || !(t.controls(s.p, a) || t.runsScope(s.p, sc)) {
 		return nil, denied("the scope's policy is %s", sc.Scope.JoinPolicy)
 	}

@@ -54,6 +54,8 @@ type agent struct {
 	Principal string `json:"principal"` // who enrolled it
 	// OrphanedAt is since when nobody speaks for it.
 	OrphanedAt int64 `json:"orphanedAt,omitempty"`
+	// StoppedBy is whose stop, of the operator's, holds it: its own name in the fleet, or that of one above it.
+	StoppedBy string `json:"stoppedBy,omitempty"`
 
 	bytes int // of what it says of itself, as it was last looked at
 }
@@ -82,6 +84,7 @@ type session struct {
 	CreatedAt   int64        `json:"createdAt"`
 	ActiveAt    int64        `json:"activeAt"`
 	AwaySince   int64        `json:"awaySince,omitempty"` // its connection was lost then
+	Stopped     string       `json:"stopped,omitempty"`   // its own agent, by its name in the fleet, if the operator stopped that
 }
 
 // Principal is who a participant has proved to be. Everybody who proves nothing, on this machine, is one principal.

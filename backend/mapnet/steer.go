@@ -141,16 +141,6 @@ func (t *Tx) steer(a *agent, verb, reason string) error {
 	return nil
 }
 
-// StopByPerson stops the agent whose name in the fleet is that, because the operator says so; one that is not there is
-// stopped already.
-func (t *Tx) StopByPerson(peer string, name func(agent string) string) {
-	for id, a := range t.st.agents {
-		if name(id) == peer {
-			_ = t.steer(a, "stop", "the operator stopped it") // it had stopped by itself
-		}
-	}
-}
-
 // Expel ends the connection of an agent that the operator revoked, and takes it out.
 func (t *Tx) Expel(id string) {
 	t.endGrants(func(g *Grant) bool { return g.Agent == id }, "the agent was revoked")
