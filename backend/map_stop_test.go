@@ -18,7 +18,9 @@ func TestMAPStopped(t *testing.T) {
 	sub := a.do("map/subscribe", msg{}).get("subscriptionId")
 	stop := func(id string) { h.operator().call("POST", "/v1/agents/map%2F"+id+"/stop", nil).want(200) }
 	resume := func(id string) { h.operator().call("POST", "/v1/agents/map%2F"+id+"/resume", nil).want(200) }
-	state := func(p *mapPeer, id string) string { return p.do("map/agents/get", msg{"agentId": id}).get("agent", "state") }
+	state := func(p *mapPeer, id string) string {
+		return p.do("map/agents/get", msg{"agentId": id}).get("agent", "state")
+	}
 	// held checks that a connection is refused what an agent does, in words that say why.
 	held := func(p *mapPeer) {
 		t.Helper()

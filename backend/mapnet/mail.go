@@ -392,6 +392,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 	t.saveConversation(c)
 	t.emit(Event{Type: "mail.turn.added", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "turn": turn},
 		Audience{Conversation: c.Conversation.ID, Author: m.ID, Visibility: q.Visibility, At: t.now})
+	var frame []byte
 	for _, other := range c.Members {
 		if other.ID == m.ID || other.LeftAt != 0 || !c.readable([]string{other.ID}, m.ID, q.Visibility, t.now) {
 			continue
@@ -404,7 +405,10 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 		}
 		if a := t.st.agents[other.ID]; a != nil {
 			if p := t.st.participants[a.Owner]; p != nil && p.caps.Has("mail.enabled") && !slices.Contains(t.ids(p), m.ID) {
-				t.notify(p, "mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
+				if frame == nil { // one for all
+					frame = notification("mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
+				}
+				t.notify(p, frame)
 			}
 		}
 	}

@@ -30,6 +30,8 @@ type Logged struct {
 	Audience Audience `json:"audience"`
 	Role     string   `json:"role,omitempty"` // of its source
 	Roles    []string `json:"roles,omitempty"`
+
+	facts **facts // see read; nil where nobody keeps it
 }
 
 // Note is a line of the audit.
@@ -239,8 +241,11 @@ type Tx struct {
 	events []Logged
 	notes  []Note
 	told   []func()
-	change bool
-	person bool
+	pushed map[Peer]int // bytes of events that a connection is told
+	// pushedAll is what all are.
+	pushedAll int
+	change    bool
+	person    bool
 }
 
 type recordKey struct{ kind, id string }
