@@ -11,12 +11,20 @@ import (
 // maxID is how long an id may be that somebody chooses, in bytes.
 const maxID = 200
 
-// checkID refuses an id that nobody may choose for an agent or a participant: one that means somebody at another hub, is too
-// long, or does not look like what it is. field is where it stood.
+// checkID refuses an id that nobody may choose for an agent or a participant: one that means somebody at another hub, or would
+// if the operator listed that one later, is too long, or does not look like what it is. field is where it stood.
 func (t *Tx) checkID(field, id string) error {
 	if _, theirs := t.remote(id); theirs {
 		return denied("ids that end in @ and the name of another hub are those of its agents")
 	}
+	if strings.Contains(id, "@") {
+		return badParam(field, "must have no @: so agents of other hubs are called")
+	}
+	return checkLook(field, id)
+}
+
+// checkLook refuses a name, chosen here or at another hub, that is too long or does not look like what it is.
+func checkLook(field, id string) error {
 	switch {
 	case len(id) > maxID:
 		return badParam(field, "must be at most %d bytes", maxID)

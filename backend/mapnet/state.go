@@ -44,6 +44,7 @@ type state struct {
 	latest       string // the id of the last event; empty: none since the hub began
 	notices      map[string]*window
 	grants       map[string]*Grant
+	visits       visits
 	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
 }
 
