@@ -37,6 +37,23 @@ func checkLook(field, id string) error {
 // unseen are the characters that show nothing, or change how others are shown.
 func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
+// maxCalled is how much of a name stands before an id, in letters, so that both are seen.
+const maxCalled = 40
+
+// Called is how the person is told of somebody: a name can be anybody's, so wherever it is not the id, that stands beside
+// it. The person alone is "You".
+func Called(id, name string) string {
+	switch {
+	case id == Human:
+		return "You"
+	case name != "" && name != id:
+		return firstLine(name, maxCalled) + " (" + id + ")"
+	case strings.EqualFold(id, "you"):
+		return "agent " + id
+	}
+	return id
+}
+
 // hubs says whether an id is that of the person, of this hub, or of another.
 func (t *Tx) hubs(id string) bool {
 	return slices.Contains([]string{Human, System, "deskbell", t.n.SystemID()}, id) || t.peer(id)

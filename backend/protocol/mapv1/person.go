@@ -129,10 +129,7 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 	if structured && text == string(content) { // it has no text of its own
 		first, rest = "", ""
 	}
-	who := p.FromName
-	if who == "" {
-		who = p.From
-	}
+	who := mapnet.Called(p.From, p.FromName)
 	switch {
 	case p.Kind == "credential":
 		return clip(who+" asks for a credential: "+p.Wish.Scope, maxTitle), wishBody(*p.Wish), []inbox.Part{{Data: content}}
