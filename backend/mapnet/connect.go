@@ -302,6 +302,16 @@ func (t *Tx) parted(p *participant, reason string) string {
 	return t.emit(Event{Type: "participant_disconnected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name, "reason": reason}, everyone)
 }
 
+// CloseUnproved closes the connections of those who proved nothing. They are lost: what is theirs waits for them as for
+// others.
+func (t *Tx) CloseUnproved() {
+	for _, p := range t.st.participants {
+		if conn := p.conn; conn != nil && !p.Principal.Proved {
+			t.after(func() { conn.Close(4401, "a credential is required now") })
+		}
+	}
+}
+
 // Revoked ends what somebody has here whom the operator revoked, as the hub calls them: an agent, or everybody who proved
 // themselves with that credential.
 func (t *Tx) Revoked(peer string) {

@@ -38,12 +38,15 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	if err := (Invitee{Role: q.Role}).check("/role"); err != nil {
 		return nil, err
 	}
+	was := t.before(s.p, c)
+	if was == nil && c.current(Human) != nil && !s.p.system() { // elsewhere the id is the key; the person chose whom they talk with
+		return nil, refuse(CodeMailDenied, "Permission denied: a conversation with the person is joined by invitation")
+	}
 	if err := t.oneMore(c); err != nil {
 		return nil, err
 	}
 	me := s.p.name()
 	x, role := Invitee{ID: me}, q.Role
-	was := t.before(s.p, c)
 	if was != nil { // what it was, and what was allowed to it, holds again
 		x.Permissions, role = encode(was.Permissions), was.Role
 		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == was })

@@ -205,6 +205,13 @@ func (b *Binding) Revoked(id string) {
 	_ = b.do(context.Background(), func(tx *mapnet.Tx) { tx.Revoked(id) }) // which says itself what went wrong
 }
 
+// Unproved ends the connections of those who proved nothing, where a credential is required now.
+func (b *Binding) Unproved() {
+	if b.RequireCredential() {
+		_ = b.do(context.Background(), func(tx *mapnet.Tx) { tx.CloseUnproved() }) // which says itself what went wrong
+	}
+}
+
 // PeerID is the id in the fleet of an agent of the network.
 func PeerID(agent string) string { return fleet.PeerID(Name, agent) }
 
