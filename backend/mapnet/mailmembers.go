@@ -39,7 +39,9 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 		return nil, err
 	}
 	was := t.before(s.p, c)
-	if was == nil && c.current(Human) != nil && !s.p.system() { // elsewhere the id is the key; the person chose whom they talk with
+	// Elsewhere the id is the key; the person chose whom they talk with. Clients observe every conversation, and go on so here.
+	uninvited := was == nil && c.current(Human) != nil && !s.p.system()
+	if uninvited && s.p.Type != "client" {
 		return nil, refuse(CodeMailDenied, "Permission denied: a conversation with the person is joined by invitation")
 	}
 	if err := t.oneMore(c); err != nil {
@@ -52,6 +54,9 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == was })
 	} else if (role == "initiator" || role == "moderator") && !s.p.system() {
 		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	}
+	if uninvited {
+		x.Permissions = encode(Permissions{CanObserve: true, HistoryAccess: "full"})
 	}
 	if role == "" {
 		role = "assistant"

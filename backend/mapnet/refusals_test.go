@@ -141,6 +141,14 @@ func TestWhoJoinsThePerson(t *testing.T) {
 		}
 		join(stranger, with, CodeMailDenied)
 		join(stranger, without, 0)
+		observer, _, err := tx.Connect(&ear{}, Principal{ID: "p"}, Connect{Type: "client"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		join(observer, with, 0)
+		if _, err := tx.Say(observer, NewTurn{Conversation: with, ContentType: "data", Content: Raw(`1`)}); code(err) != CodeMailDenied {
+			t.Errorf("a client that was not invited speaks: %v", err)
+		}
 		if _, err := tx.LeaveConversation(guest, with, ""); err != nil {
 			t.Fatal(err)
 		}
