@@ -236,3 +236,57 @@ func TestACPAnswersAreNotAnswered(t *testing.T) {
 		bot.call("POST", "/acp", fmt.Sprintf(`{"jsonrpc":"2.0","id":7,%s}`, body)).want(http.StatusNoContent)
 	}
 }
+
+// An array gets no more than one message would: what its heartbeats and its looks at agents list has one bound over all of
+// them, and costs the hub no more than that.
+func TestACPOneBoundForAnArray(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t)
+	bot, other := h.agent("bot"), h.agent("other")
+	h.operator().call("PATCH", "/v1/settings", msg{"rate_limit.requests_per_minute": 10_000_000}).want(200)
+	other.beat()
+	ask := func(method string, params msg) reply {
+		var batch []msg
+		for n := range 100 {
+			batch = append(batch, msg{"jsonrpc": "2.0", "id": n, "method": method, "params": params})
+		}
+		r := other.call("POST", "/acp", batch).want(200)
+		for _, raw := range r.elements() {
+			wantACP(t, raw)
+		}
+		return r
+	}
+	for range 16 {
+		bot.ok("message.send", msg{"from": "bot", "to": "other", "type": "signal", "payload": msg{"x": strings.Repeat("x", 1_000_000)}})
+	}
+	r := ask("heartbeat", msg{})
+	if n := strings.Count(string(r.body), `"deliveryId"`); n != 4 || len(r.body) < 4_000_000 || len(r.body) > 4<<20+20_000 {
+		t.Errorf("100 heartbeats in an array get %d deliveries of 1 MB in %d bytes", n, len(r.body))
+	}
+	for n, raw := range r.elements() {
+		if n > 0 && field(raw, "result", "pending") != "[]" {
+			t.Fatalf("heartbeat %d gets %.200s", n, raw)
+		}
+	}
+	for len(other.collect()) > 0 {
+		if len(other.beat()) == 0 {
+			break
+		}
+	}
+	bot.sendMany("other", 150)
+	if n := strings.Count(string(ask("heartbeat", msg{}).body), `"deliveryId"`); n != 100 {
+		t.Errorf("100 heartbeats in an array get %d small deliveries", n)
+	}
+
+	for range 150 {
+		other.spawn(strings.Repeat("r", 200))
+	}
+	r = ask("agent.status", msg{})
+	if n := len(r.body); n < 3<<20 || n > 5<<20 {
+		t.Errorf("100 looks at 150 agents list %d bytes", n)
+	}
+	all := r.elements()
+	if first, last := all[0], all[99]; strings.Count(string(first), `"agentId"`) != 151 || field(last, "error", "code") != "-32006" || field(last, "error", "data", "retryAfterMs") == "" {
+		t.Errorf("the first says %.200s, the last %.200s", first, last)
+	}
+}

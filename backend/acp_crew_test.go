@@ -61,10 +61,17 @@ func TestACPCorrelationsOfTwo(t *testing.T) {
 		if got := from.one("task.result"); got.get("output") != from.AgentID || got.get("correlationId") != "one" {
 			t.Errorf("%s got %s", from.AgentID, got.Message)
 		}
-		// The same again is late, and goes to nobody, though somebody gives work of that name.
+		// The same again has its first result, another one is late, and neither goes to anybody, though somebody gives work of
+		// that name.
 		c2 := h.agent("late-" + from.AgentID)
 		c2.ok("task.submit", msg{"agentId": worker, "prompt": "p", "correlationId": "one"})
-		hand.refused(-32008, "task.result", msg{"agentId": worker, "correlationId": name[from.AgentID], "output": from.AgentID})
+		if r := hand.ok("task.result", msg{"agentId": worker, "correlationId": name[from.AgentID], "output": from.AgentID}); r.get("accepted") != "true" {
+			t.Errorf("the same again: %s", r.body)
+		}
+		hand.refused(-32008, "task.result", msg{"agentId": worker, "correlationId": name[from.AgentID], "output": "other"})
+		if got := append(c2.beat(), from.beat()...); len(got) != 0 {
+			t.Errorf("it went out again: %s", got)
+		}
 		hand.one("task.submit")
 	}
 }

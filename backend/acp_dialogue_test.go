@@ -81,7 +81,7 @@ func runACP(t *testing.T, set *schemas.Set, script string) {
 	c := &clock{at: noon}
 	h := openHouse(t, withClock(c))
 	d := &acpDialogue{dialogue: &dialogue{t: t, h: h, clock: c, schemas: set, who: map[string]*client{"bot": h.agent("bot"), "other": h.agent("other"), "none": {h: h}, "op": h.operator()},
-		vars: map[string]string{"op": h.hub.operator().String(), "big": strings.Repeat("x", 1<<20), "long": strings.Repeat("x", 900_000)}}}
+		vars: map[string]string{"op": h.hub.operator().String(), "big": strings.Repeat("x", 1<<20), "deep": strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70), "long": strings.Repeat("x", 900_000)}}}
 	for _, line := range strings.Split(script, "\n") {
 		kind, rest, _ := strings.Cut(line, " ")
 		d.line = line

@@ -27,7 +27,8 @@ func FuzzACP(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"message.send","params":{"from":"bot","to":"human","type":"alert","payload":{"text":"` + "\u202e" + `x"}}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"message.broadcast","params":{"from":"bot","type":"x","payload":{}}}`,
 		`[{"jsonrpc":"2.0","method":"heartbeat"},7,{"jsonrpc":"2.0","id":null,"method":"heartbeat"}]`,
-		`{"jsonrpc":"2.0","id":"dlv_x","method":"message.send","result":{}}`, `{"id":1}`, `nul`, ``,
+		`{"jsonrpc":"2.0","id":"dlv_x","method":"message.send","result":{}}`, `{"id":1}`,
+		`{"jsonrpc":"2.0","id":1e400,"method":"heartbeat","params":{"a":1,"a":2}}`, `[{"jsonrpc":"2.0","id":1,"method":"agent.status","params":{"x":"\ud800"}},{"method":"heartbeat","method":"heartbeat"}]`, `nul`, ``,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -115,3 +115,33 @@ func TestACPFreeAnswersHaveLines(t *testing.T) {
 		})
 	}
 }
+
+// ACP has plain texts: the person reads them as they were written, lines, marks and addresses, wherever they stand.
+func TestACPTextsAreText(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	const text = "Delete build/*.o and src/*.o?\nmake __init__\n    # no heading\n[click](javascript:alert(1))"
+	for method, params := range map[string]msg{
+		"message.send": {"from": "bot", "to": "human", "type": "query", "payload": msg{"title": "t", "text": text}},
+		"task.submit":  {"agentId": "human", "prompt": text},
+	} {
+		id := bot.ok(method, params).get("messageId")
+		if got := op.call("GET", "/api/items/"+id, nil).want(200).get("body_html"); got != `<p class="written">`+text+"</p>" {
+			t.Errorf("%s reads %s", method, got)
+		}
+	}
+	for _, id := range []string{
+		bot.ok("task.submit", msg{"agentId": worker, "prompt": text}).get("messageId"),
+		bot.ok("message.send", msg{"from": "bot", "to": worker, "type": "context", "payload": msg{"text": text}}).get("messageId"),
+		bot.ok("message.broadcast", msg{"from": "bot", "type": "news", "payload": msg{"text": text}}).get("messageId"),
+	} {
+		r := op.call("GET", "/api/items/"+id, nil).want(200)
+		if got := r.get("body_html") + r.get("action", "instructions_html"); got != `<p class="written">`+text+"</p>" {
+			t.Errorf("between agents it reads %s", got)
+		}
+	}
+	if id := bot.submit(bot.ask().with("body", "*so*")); !strings.Contains(op.call("GET", "/api/items/"+id, nil).want(200).get("body_html"), "<em>so</em>") {
+		t.Errorf("MA2H is no Markdown any more: %s", op.call("GET", "/api/items/"+id, nil).body)
+	}
+}

@@ -289,6 +289,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	parts := map[string]func(context.Context) error{
 		"inbox": h.inbox.Run, "gate": h.gate.Run, "guardian": h.guardian.Run, "mailbox": h.mailbox.Run, "fleet": h.fleet.Run, "deliveries": h.queue.Run, "events": h.desk.Run, "acp": h.acp.Run, "pi": h.pi.Run, "map": h.mapv1.Run, "transcripts": h.forgetTranscripts, "index": h.store.RunIndexer,
 	}
+	h.acp.Leave(ctx)
 	h.mu.Lock()
 	if ln := h.listener; ln != nil {
 		parts["server"] = func(ctx context.Context) error { return h.server.Serve(ctx, ln) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"deskbell/backend/fleet"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol/acp"
 	"deskbell/backend/protocol/acs"
@@ -56,7 +55,7 @@ func (h *Hub) agentStopped(agent string) (ended int, err error) {
 	if p, ok := h.peer(agent); ok {
 		return p.stop(agent)
 	}
-	return h.acp.Stop(fleet.PeerID(acp.Name, agent))
+	return h.acp.Stop(agent)
 }
 
 // agentResumed tells the protocol of a peer that the operator lets it go on.

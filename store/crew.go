@@ -75,6 +75,15 @@ func (s *Store) Ends(ctx context.Context) (map[string]fleet.End, error) {
 	return ends, err
 }
 
+// Runs implements fleet.Store.
+func (s *Store) Runs(ctx context.Context, id string) (string, error) {
+	a, err := s.Crew().Agent(ctx, id)
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		err = nil
+	}
+	return a.Principal, err
+}
+
 // CrewAgent implements crew.Tx.
 func (t *tx) CrewAgent(id string) (crew.Agent, error) {
 	return scanCrew(t.row(`SELECT `+crewColumns+` FROM crew WHERE id = ?`, id))

@@ -62,6 +62,17 @@ func (a *app) acsCommand() *cobra.Command {
 	return group("acs", "Agents that ask leave through ACS: setup, doctor", example+"\n  deskbell acs doctor", setup, doctor)
 }
 
+// where is the flags that name the settings file again, to go on a command line; empty where none did.
+func (f acsFlags) where() string {
+	switch {
+	case f.project:
+		return " --project"
+	case f.settings != "":
+		return " --settings " + shellWord(f.settings)
+	}
+	return ""
+}
+
 // settingsFile is the file that Claude Code reads its hooks from.
 func (f acsFlags) settingsFile() (string, error) {
 	switch {

@@ -94,7 +94,7 @@ func (d *doctor) acsPython(ctx context.Context) bool {
 
 // acsSettings looks at the hooks in the settings file and returns what each event runs; nil when none should be fired.
 func (d *doctor) acsSettings(f acsFlags, h *hub) (commands map[string]string) {
-	const again = "deskbell acs setup claude-code --adapter PATH --write"
+	again := "deskbell acs setup claude-code --adapter PATH" + f.where() + " --write"
 	file, err := f.settingsFile()
 	if err != nil {
 		d.add(levelFail, "hooks", "", "%s", err)

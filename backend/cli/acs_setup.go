@@ -151,7 +151,7 @@ func (a *app) acsSetup(ctx context.Context, f acsFlags) error {
 		case f.remove:
 			a.say("wrote %s: once Claude Code is restarted it asks this hub no more", file)
 		default:
-			a.say("wrote %s: restart Claude Code, then run `deskbell acs doctor`", file)
+			a.say("wrote %s: restart Claude Code, then run `deskbell acs doctor%s`", file, f.where())
 		}
 	}
 	if off := hooksOff(file); off != "" && !f.remove {

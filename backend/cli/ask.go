@@ -77,7 +77,7 @@ func (a *app) postCommand(p *post, kind string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return a.post(cmd.Context(), p, kind, args[0]) },
 	}
 	p.commonFlags(c)
-	p.as.add(c, "act")
+	p.as.add(c, "act", asOwn)
 	a.addrFlag(c)
 	return c
 }

@@ -14,7 +14,7 @@ func completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",
 		Short:     "Print a script that completes commands in bash, zsh, fish or powershell",
-		Example:   "  deskbell completion bash > ~/.local/share/bash-completion/completions/deskbell\n  deskbell completion fish | source",
+		Example:   "  mkdir -p ~/.local/share/bash-completion/completions\n  deskbell completion bash > ~/.local/share/bash-completion/completions/deskbell\n  deskbell completion fish | source",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {

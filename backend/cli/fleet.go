@@ -76,6 +76,8 @@ type stopped struct {
 	Closed int  `json:"sessions_closed"`
 	Agents int  `json:"agents_ended"` // agents of ACP that ended for good, itself among them
 	Ended  bool `json:"ended"`        // so did the one that was stopped: it cannot be resumed
+	// Revoked is an agent that needs new credentials, stopped or not.
+	Revoked bool `json:"revoked"`
 }
 
 func (s stopped) words(id string) string {
@@ -101,6 +103,9 @@ func (s stopped) words(id string) string {
 	text := "Stopped " + id
 	if len(did) > 0 {
 		text += ": " + strings.Join(did, ", ")
+	}
+	if s.Revoked {
+		return text + fmt.Sprintf(". It is revoked, too: to work again it needs `deskbell agent resume %s` and `deskbell agent add %s`.", id, id)
 	}
 	return text + fmt.Sprintf(". `deskbell agent resume %s` lets it work again.", id)
 }
@@ -131,6 +136,13 @@ func (a *app) resumeCommand() *cobra.Command {
 			}
 			if piSession(args[0]) {
 				return a.done(raw, "%s may run, and does what it is sent: a stop keeps no session of pi from that.", args[0])
+			}
+			var s stopped
+			if err := json.Unmarshal(raw, &s); err != nil {
+				return err
+			}
+			if s.Revoked {
+				return a.done(raw, "%s is stopped no more, but revoked: `deskbell agent add %s` gives it new credentials.", args[0], args[0])
 			}
 			return a.done(raw, "%s may open sessions again.", args[0])
 		},

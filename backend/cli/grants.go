@@ -69,7 +69,7 @@ func (a *app) printGrants(raw []byte) error {
 	}
 	rows := [][]string{{"GRANT", "AGENT", "SCOPE", "RESOURCE", "SECRET", "HOLDS"}}
 	for _, g := range doc.Grants {
-		until := "until " + time.UnixMilli(g.ExpiresAt).Format(time.DateTime)
+		until := "until " + stamp(time.UnixMilli(g.ExpiresAt))
 		if g.Once {
 			until = "once, " + until
 		}

@@ -64,7 +64,7 @@ stopped the agent, or any other failure; 130 --follow was interrupted; 2 bad usa
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.inbox(cmd.Context(), f) },
 	}
-	f.as.add(c, "collect")
+	f.as.add(c, "collect", asOwn)
 	fl := c.Flags()
 	fl.BoolVar(&f.follow, "follow", false, "go on with what comes, until interrupted; needs a session, and registers one")
 	fl.StringVar(&f.session, "session", "", "register a session, renew it while it is in use, and say `LABEL` of it")

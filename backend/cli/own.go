@@ -26,11 +26,18 @@ import (
 // ownFile holds the credentials of the command line's own agent, in the data folder.
 const ownFile = "cli-agent.json"
 
+// Who acts where no agent is named.
+const (
+	asOwn      = "the command line's own agent"
+	asOperator = "the operator"
+)
+
 // agentFlags say as which agent a command acts.
 type agentFlags struct{ id, token string }
 
-func (f *agentFlags) add(c *cobra.Command, what string) {
-	c.Flags().StringVar(&f.id, "agent", "", what+" as the agent of this `ID` (or DESKBELL_AGENT); needs its token (default: the command line's own agent)")
+// add gives c the flags that say so; otherwise is who acts without them.
+func (f *agentFlags) add(c *cobra.Command, what, otherwise string) {
+	c.Flags().StringVar(&f.id, "agent", "", what+" as the agent of this `ID` (or DESKBELL_AGENT); needs its token (default: "+otherwise+")")
 	c.Flags().StringVar(&f.token, "token", "", "the agent's `TOKEN`; other users can see a command line, so DESKBELL_TOKEN is better")
 }
 
@@ -46,6 +53,18 @@ type agent struct {
 	token string
 }
 
+// actsAs is the agent that the flags or the environment name. A command that else acts as the operator asks it first: what
+// an agent's own environment runs is never the person's act.
+func (a *app) actsAs(f agentFlags) agentFlags {
+	if f.id == "" {
+		f.id = a.getenv("DESKBELL_AGENT")
+	}
+	if f.id != "" && f.token == "" {
+		f.token = a.getenv("DESKBELL_TOKEN")
+	}
+	return f
+}
+
 // agent returns the agent that the flags or the environment name, or the command line's own. The own one may not be
 // enrolled yet: its token is then empty.
 func (a *app) agent(f agentFlags) (*agent, error) {
@@ -53,10 +72,7 @@ func (a *app) agent(f agentFlags) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.id == "" {
-		f.id = a.getenv("DESKBELL_AGENT")
-	}
-	if f.token == "" {
+	if f = a.actsAs(f); f.token == "" {
 		f.token = a.getenv("DESKBELL_TOKEN")
 	}
 	ag := &agent{Client: a.client(cfg, "", ""), a: a, cfg: cfg, id: f.id, token: f.token}

@@ -32,7 +32,7 @@ func (a *app) resolveCommand() *cobra.Command {
 			"for an object, JSON), or --decline. For a task: --complete or --dismiss, with --check for the lines that are done.\n" +
 			"A call that an agent asks leave for can be allowed with other arguments (--edited), where its agent takes them; the\n" +
 			"comment is the reason that the agent reads.\n\n" +
-			"It is decided as the operator; with --agent and its token as that agent, if the message lets it.",
+			"It is decided as the operator; with --agent (or DESKBELL_AGENT) and its token as that agent, if the message lets it.",
 		Example: "  deskbell resolve msg_0abc ship --comment \"after lunch\"\n  deskbell resolve msg_0abc --decline\n" +
 			"  deskbell resolve msg_0abc --input '{\"port\": 8080}'\n  deskbell resolve msg_0def --complete --check 1 --check 2\n" +
 			"  deskbell resolve msg_0fed deny --comment \"not on the main branch\"\n" +
@@ -49,7 +49,7 @@ func (a *app) resolveCommand() *cobra.Command {
 	fl.StringVar(&f.edited, "edited", "", "allow a call with these arguments instead: `JSON`, an object of the changed ones, @FILE, or - for standard input")
 	fl.StringVar(&f.comment, "comment", "", "a `TEXT` for the agent")
 	fl.StringArrayVar(&f.checks, "check", nil, "line `N` of the checklist is done (1 is the first, \"all\" is all); may be repeated")
-	f.as.add(c, "decide")
+	f.as.add(c, "decide", asOperator)
 	a.addrFlag(c)
 	return c
 }
@@ -79,6 +79,7 @@ func (f *resolveFlags) resolution(args []string) (resolution string, value *stri
 }
 
 func (a *app) resolve(ctx context.Context, f *resolveFlags, args []string) error {
+	f.as = a.actsAs(f.as)
 	resolution, value, err := f.resolution(args)
 	if err != nil {
 		return err
@@ -240,7 +241,7 @@ func (a *app) cancelCommand() *cobra.Command {
 			return nil
 		},
 	}
-	as.add(c, "cancel")
+	as.add(c, "cancel", asOwn)
 	c.Flags().StringVar(&comment, "comment", "", "a `TEXT` for the record")
 	a.addrFlag(c)
 	return c

@@ -24,6 +24,7 @@ func (a *app) showCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeOpen,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			as = a.actsAs(as)
 			return a.reader(cmd.Context(), as, func(get func(string, any) error) error {
 				var raw json.RawMessage
 				id := url.PathEscape(args[0])
@@ -43,7 +44,7 @@ func (a *app) showCommand() *cobra.Command {
 			})
 		},
 	}
-	as.add(c, "show")
+	as.add(c, "show", asOperator)
 	a.addrFlag(c)
 	return c
 }

@@ -86,7 +86,10 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 		a.sayPresence(ctx, h, id, session)
 		sent, err = h.Tell(ctx, d)
 		if _, ok := client.Refused(err, "unknown_destination"); ok {
-			return fmt.Errorf("there is no %s: `deskbell agent list` and `deskbell agent sessions` show who there is", d.To)
+			if session != "" {
+				return fmt.Errorf("there is no %s: `deskbell agent sessions` shows what there is", d.To)
+			}
+			return fmt.Errorf("no %s is enrolled: `deskbell agent list` shows who is", d.To)
 		}
 		if _, ok := client.Refused(err, "destination_gone"); ok && session == "" {
 			return fmt.Errorf("%s has ended: nothing reaches it any more, and nothing was sent", id)

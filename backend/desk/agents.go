@@ -230,6 +230,11 @@ func (d *Desk) stop(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 		return err
 	}
 	out := map[string]any{"agent_id": id, "stopped": true, "sessions_closed": closed, "agents_ended": ended}
+	if a, err := d.Fleet.Store.Agent(r.Context(), id); err != nil {
+		return err
+	} else if barred(a) {
+		out["revoked"] = true
+	}
 	if final {
 		out["ended"] = true
 		if ended > 0 {
@@ -293,7 +298,7 @@ func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 		return err
 	}
 	a, err := d.Fleet.Store.Agent(r.Context(), id)
-	if err == nil && !a.RevokedAt.IsZero() && a.Protocol != "ma2h" {
+	if err == nil && !a.RevokedAt.IsZero() && !barred(a) {
 		err = d.Fleet.Readmit(r.Context(), id)
 	}
 	if err == nil {
@@ -302,8 +307,15 @@ func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if err != nil {
 		return err
 	}
-	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agent_id": id, "stopped": false})
+	out := map[string]any{"agent_id": id, "stopped": false}
+	if barred(a) {
+		out["revoked"] = true
+	}
+	return protocol.WriteJSON(w, http.StatusOK, out)
 }
+
+// barred says that an agent was revoked and needs new credentials, whatever else is lifted.
+func barred(a fleet.Agent) bool { return a.Protocol == "ma2h" && !a.RevokedAt.IsZero() }
 
 func (d *Desk) setPolicy(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	body, err := decode[struct {

@@ -325,10 +325,10 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		v.Tags = append(v.Tags, render.Visible(tag))
 	}
 	if c.Body != "" {
-		v.BodyHTML = render.HTML(c.Body)
+		v.BodyHTML = proseOf(it.Protocol, c.Body)
 	}
 	for _, p := range c.Context {
-		v.Context = append(v.Context, viewPart(p))
+		v.Context = append(v.Context, viewPart(it.Protocol, p))
 	}
 	if c.Command != nil {
 		v.Command = viewCommand(c.Command)
@@ -344,9 +344,9 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 		}
 	}
 	if a := c.Action; a != nil {
-		v.Action = &actionView{InstructionsHTML: render.HTML(a.Instructions), Checklist: viewChecks(a.Checklist)}
+		v.Action = &actionView{InstructionsHTML: proseOf(it.Protocol, a.Instructions), Checklist: viewChecks(a.Checklist)}
 		if a.Verification != "" {
-			v.Action.VerificationHTML = render.HTML(a.Verification)
+			v.Action.VerificationHTML = proseOf(it.Protocol, a.Verification)
 		}
 	}
 	if o := it.Outcome; o != nil {
@@ -414,10 +414,18 @@ func viewPush(o inbox.Owed, attempts []inbox.Attempt) *pushView {
 	return p
 }
 
-func viewPart(p inbox.Part) partView {
+// proseOf is what an agent wrote, as the page shows it: Markdown where its protocol says so, and else just the text.
+func proseOf(protocol, text string) string {
+	if protocol == "acp" { // its schema has plain strings
+		return render.Text(text)
+	}
+	return render.HTML(text)
+}
+
+func viewPart(protocol string, p inbox.Part) partView {
 	switch {
 	case p.Text != nil:
-		return partView{Kind: "text", HTML: render.HTML(*p.Text)}
+		return partView{Kind: "text", HTML: proseOf(protocol, *p.Text)}
 	case p.File != nil:
 		f := &fileView{Mime: p.File.Mime}
 		f.URI, f.Host = render.URL(p.File.URI)

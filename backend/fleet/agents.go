@@ -67,8 +67,21 @@ func (f *Fleet) Add(ctx context.Context, id, alg string) (Credentials, error) {
 	return f.add(ctx, id, alg)
 }
 
-func (f *Fleet) add(ctx context.Context, id, alg string) (Credentials, error) {
+// mayEnrol says whether an id can be enrolled: not one that an agent has which another principal runs. It would be two
+// agents, and what the operator does to the one would meet the other. Errors: *inbox.InvalidError.
+func (f *Fleet) mayEnrol(ctx context.Context, id string) error {
 	if err := CheckID(id); err != nil {
+		return err
+	}
+	principal, err := f.Store.Runs(ctx, id)
+	if err == nil && principal != "" && principal != id {
+		err = inbox.Invalid("/agent_id", "an agent that %s runs has this id", principal)
+	}
+	return err
+}
+
+func (f *Fleet) add(ctx context.Context, id, alg string) (Credentials, error) {
+	if err := f.mayEnrol(ctx, id); err != nil {
 		return Credentials{}, err
 	}
 	switch alg {

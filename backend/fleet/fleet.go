@@ -104,6 +104,8 @@ type Store interface {
 	// Ends returns the agents that have ended, or stand still until they call again, in a protocol that has such an end.
 	Ends(ctx context.Context) (map[string]End, error)
 	SetSeen(ctx context.Context, seen map[string]time.Time) error
+	// Runs returns the principal that runs an agent which goes by that id among those of its protocol; empty: none does.
+	Runs(ctx context.Context, id string) (principal string, err error)
 
 	AddPairing(ctx context.Context, p Pairing, maxPending int) error
 	Pairing(ctx context.Context, id string) (Pairing, error)

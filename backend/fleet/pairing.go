@@ -56,7 +56,7 @@ type offer struct {
 // can fetch the result. Whether an agent of that id is enrolled is not told to whoever asks: the person learns it when
 // they approve. Errors: *inbox.InvalidError, *inbox.LimitError.
 func (f *Fleet) Pair(ctx context.Context, id, note string) (Pairing, string, error) {
-	if err := CheckID(id); err != nil {
+	if err := f.mayEnrol(ctx, id); err != nil {
 		return Pairing{}, "", err
 	}
 	if utf8.RuneCountInString(note) > 200 {
@@ -177,7 +177,7 @@ func (f *Fleet) PairingResult(ctx context.Context, id, secret string) (Pairing, 
 	return p, &o.credentials, nil
 }
 
-// Decide approves or refuses a pairing. Errors: ErrNoPairing, ErrPairingOver, ErrAgentExists.
+// Decide approves or refuses a pairing. Errors: ErrNoPairing, ErrPairingOver, ErrAgentExists, *inbox.InvalidError.
 func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, error) {
 	f.issuing.Lock()
 	defer f.issuing.Unlock()
@@ -194,6 +194,9 @@ func (f *Fleet) Decide(ctx context.Context, id string, approve bool) (Pairing, e
 		// Before anything is written: an approved pairing is a right to credentials.
 		if a, err := f.Store.Agent(ctx, p.Agent); err == nil && a.RevokedAt.IsZero() {
 			return Pairing{}, ErrAgentExists
+		}
+		if err := f.mayEnrol(ctx, p.Agent); err != nil {
+			return Pairing{}, err
 		}
 		to, word = PairingApproved, "pairing approved"
 	}

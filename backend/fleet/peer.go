@@ -13,14 +13,32 @@ import (
 )
 
 // PeerID is the id of a peer that another protocol enrols by itself, from what it calls itself: protocol/part/part. A
-// part that an id cannot hold, or that could be read as another one, is percent-encoded; an empty one is "~". Different
-// parts never make the same id.
+// part that an id cannot hold, or that could be read as another one, is percent-encoded; an empty one is "~". The last part
+// may have "/" in it as it is: the parts before it never do, so it is still known where it begins. Different parts, of one
+// number, never make the same id.
 func PeerID(protocol string, parts ...string) string {
 	id := protocol
-	for _, p := range parts {
-		id += "/" + peerPart(p)
+	for i, p := range parts {
+		if last := i == len(parts)-1; !last || !plainPath(p) {
+			p = peerPart(p)
+		}
+		id += "/" + p
 	}
 	return id
+}
+
+// IsPeerID says whether an id is the PeerID of these parts, also as it was when every "/" of a part was encoded.
+func IsPeerID(id, protocol string, parts ...string) bool {
+	earlier := protocol
+	for _, p := range parts {
+		earlier += "/" + peerPart(p)
+	}
+	return id == PeerID(protocol, parts...) || id == earlier
+}
+
+// plainPath says whether a part can be the end of an id as it is.
+func plainPath(part string) bool {
+	return len(part) <= maxPart && !strings.ContainsAny(part, "%~") && CheckID(part) == nil
 }
 
 // maxPart bounds each part of a peer's id, so that three of them fit into an id.

@@ -16,6 +16,16 @@ func TestPeerIDs(t *testing.T) {
 		{[]string{"", ""}, "acs/~/~"},
 		{[]string{"~", "%"}, "acs/%7E/%25"},
 		{[]string{"a/b", "c"}, "acs/a%2Fb/c"},
+		{[]string{"c", "a/b"}, "acs/c/a/b"},
+		{[]string{"dev/team"}, "acs/dev/team"},
+		{[]string{"größe/x"}, "acs/größe/x"},
+		{[]string{"a//b"}, "acs/a%2F%2Fb"},
+		{[]string{"../b"}, "acs/..%2Fb"},
+		{[]string{"/b"}, "acs/%2Fb"},
+		{[]string{"a/%2Fb"}, "acs/a%2F%252Fb"},
+		{[]string{"a/~"}, "acs/a%2F%7E"},
+		{[]string{"a/b c"}, "acs/a%2Fb%20c"},
+		{[]string{"acs/x"}, "acs/acs%2Fx"},
 		{[]string{".", ".."}, "acs/%2E/%2E%2E"},
 		{[]string{"a b", "x#y"}, "acs/a%20b/x%23y"},
 		{[]string{"größe", "р\u0430ypal"}, "acs/größe/%D1%80%D0%B0ypal"}, // Cyrillic that reads as Latin
@@ -30,7 +40,7 @@ func TestPeerIDs(t *testing.T) {
 // Whatever a peer calls itself, its id is one that paths and addresses can hold, and it is nobody else's.
 func TestPeerIDsAreIDsAndDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		part := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("ab/%~#.\u200b ")), 0, 12, -1), rapid.StringN(90, 300, -1))
+		part := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune("ab/%~2F#.\u200b ")), 0, 12, -1), rapid.StringN(90, 300, -1))
 		a, b := [2]string{part.Draw(t, "a1"), part.Draw(t, "a2")}, [2]string{part.Draw(t, "b1"), part.Draw(t, "b2")}
 		idA, idB := PeerID("acs", a[:]...), PeerID("acs", b[:]...)
 		if err := checkText(idA); err != nil {
@@ -39,8 +49,15 @@ func TestPeerIDsAreIDsAndDiffer(t *testing.T) {
 		if (a == b) != (idA == idB) {
 			t.Errorf("%q and %q are %s and %s", a, b, idA, idB)
 		}
-		if !strings.HasPrefix(idA, "acs/") || strings.Count(idA, "/") != 2 {
+		first := strings.TrimSuffix(PeerID("acs", a[0], ""), "~")
+		if last, ok := strings.CutPrefix(idA, first); !ok || strings.Count(first, "/") != 2 || (last != a[1] && strings.Contains(last, "/")) {
 			t.Errorf("%q: %s", a, idA)
+		}
+		if !IsPeerID(idA, "acs", a[:]...) || (a != b && IsPeerID(idA, "acs", b[:]...)) {
+			t.Errorf("%s is not told apart for %q and %q", idA, a, b)
+		}
+		if one, two := PeerID("acp", a[1]), PeerID("acp", b[1]); (a[1] == b[1]) != (one == two) || checkText(one) != nil {
+			t.Errorf("%q and %q are %s and %s", a[1], b[1], one, two)
 		}
 	})
 }

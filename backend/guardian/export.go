@@ -195,7 +195,7 @@ func (c *exportCheck) end() {
 		broken("the session is said to have ended, and its last step is not its end")
 	case s.SealedAt.IsZero() && c.last == sessionEnd:
 		broken("the session is not said to have ended, and its last step is its end")
-	case s.Agent != fleet.PeerID(s.Protocol, s.Platform, s.AgentID):
+	case !fleet.IsPeerID(s.Agent, s.Protocol, s.Platform, s.AgentID):
 		broken("the session's agent is not the one that its platform and agent_id make")
 	case c.platform && !c.named:
 		broken("the session is said to be of a platform that none of its steps names")

@@ -64,7 +64,7 @@ const summaryID = "summary"
 // Center turns events into notes. Set its fields before Run.
 type Center struct {
 	Log *slog.Logger
-	// Shows is told how the first call of the sender went, and whenever one goes otherwise than the last, with the reason; nil: nobody is.
+	// Shows is told how the first note went, and whenever that changes, with the reason; nil: nobody is.
 	Shows func(ok bool, reason string)
 
 	sender   Sender
@@ -257,14 +257,24 @@ func (c *Center) tick(ctx context.Context) {
 }
 
 func (c *Center) send(ctx context.Context, n Note) {
-	c.call(ctx, func(ctx context.Context) error { return c.sender.Send(ctx, n) })
+	if c.call(ctx, func(ctx context.Context) error { return c.sender.Send(ctx, n) }) == nil {
+		c.went(nil)
+	}
 }
 
 // call keeps one slow or absent service from holding up the rest, and says once that it fails.
-func (c *Center) call(ctx context.Context, f func(context.Context) error) {
+func (c *Center) call(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := f(ctx)
+	if err != nil {
+		c.went(err)
+	}
+	return err
+}
+
+// went notes how a call went. To take back what is not shown is no sign that anything can be: only a note that was taken is.
+func (c *Center) went(err error) {
 	if c.st.called && c.st.failing == (err != nil) {
 		return
 	}

@@ -26,10 +26,23 @@ func HTML(markdown string) string {
 	source, left := Cut(markdown, maxMarkdown)
 	out := finish(convert(source))
 	if left > 0 {
-		out += `<p class="cut">The rest is too long to show.</p>`
+		out += tooLong
 	}
 	return out
 }
+
+// Text renders untrusted text that no language lays out as HTML: as it was written, with its lines, and with nothing in it but the marks
+// that HTML has too. The page styles "written".
+func Text(s string) string {
+	source, left := Cut(s, maxMarkdown)
+	out := finish(append(append([]byte(`<p class="written">`), util.EscapeHTML([]byte(source))...), "</p>"...))
+	if left > 0 {
+		out += tooLong
+	}
+	return out
+}
+
+const tooLong = `<p class="cut">The rest is too long to show.</p>`
 
 // asWritten says why a body is not laid out.
 const asWritten = "Shown as it was written: its quotes, lists or marks nest too deeply, or are too many, to lay it out."

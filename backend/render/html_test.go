@@ -138,3 +138,24 @@ func TestABodyThatNestsTooDeeplySaysSo(t *testing.T) {
 		}
 	}
 }
+
+// Text that no language lays out keeps every character and line of its own, and is marked as any other.
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                 "",
+		"Delete build/*.o and src/*.o":     "Delete build/*.o and src/*.o",
+		"make __init__\n\n  # x\n\t- y":    "make __init__\n\n  # x\n\t- y",
+		"[click](javascript:alert(1))":     "[click](javascript:alert(1))",
+		"https://example.com/x a@b.c":      "https://example.com/x a@b.c",
+		"<b>&amp;</b> </p><script>":        "&lt;b&gt;&amp;amp;&lt;/b&gt; &lt;/p&gt;&lt;script&gt;",
+		"p\u0430ypal":                      `p<span class="mark" title="looks like Latin a">Cyrillic а</span>ypal`,
+		strings.Repeat("> ", 300) + "deep": strings.Repeat("&gt; ", 300) + "deep",
+	} {
+		if got := Text(in); got != `<p class="written">`+want+"</p>" {
+			t.Errorf("%q: %s", in, got)
+		}
+	}
+	if got := Text(strings.Repeat("x", maxMarkdown+1)); !strings.HasSuffix(got, tooLong) || len(got) > maxMarkdown+200 {
+		t.Errorf("%d bytes, not cut", len(got))
+	}
+}

@@ -1,8 +1,8 @@
 // Package acp speaks ACP as khy-os' schema has it: twelve methods in a JSON-RPC envelope, for agents that spawn others, hand
 // each other work, and ask the person. It is neither the Agent Client Protocol nor any other one of these letters.
 //
-// acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong; who.go says for
-// whom a caller may speak. agents.go, ends.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go:
+// acp.go is the way in; envelope.go takes a message apart and writes answers, errors.go says what went wrong, and more.go what
+// becomes of what the schema does not name; who.go says for whom a caller may speak. agents.go, ends.go, task.go, tool.go and message.go are the methods, each of them a turn of turn.go:
 // one transaction and what is told after it. person.go is what the person sees of them, shown.go how it reads, reply.go what goes
 // back, held.go those who wait for it, and run.go sends it on. queue.go hands out what waits, socket.go to whoever is
 // connected, which link.go knows; process.go keeps the processes that agents run as.
@@ -23,7 +23,6 @@ import (
 	"deskbell/backend/mailbox"
 	"deskbell/backend/protocol"
 	"deskbell/backend/settings"
-	"deskbell/backend/wire"
 	"deskbell/schemas"
 )
 
@@ -128,26 +127,23 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 	if len(body) > MaxBody {
 		return b.unread(who, body, faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
 	}
-	if err := wire.Check(body, maxDepth); err != nil {
-		return b.unread(who, body, faultf(parseError, "this is not acceptable JSON: %s", err))
-	}
-	elements, err := wire.Elements(body)
-	if err != nil { // no array
-		answer, wait := b.begin(ctx, who, body)
+	list, ok := elements(body)
+	if !ok {
+		answer, wait := b.begin(ctx, who, body, newRoom())
 		if wait != nil {
 			return wait(ctx)
 		}
 		return answer
 	}
-	if len(elements) == 0 || len(elements) > MaxBatch {
+	if len(list) == 0 || len(list) > MaxBatch {
 		return b.unread(who, body, faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
 	}
 	// They take effect in the order in which they stand; those that wait for the person then wait together.
-	answers := make([][]byte, len(elements))
+	answers, room := make([][]byte, len(list)), newRoom()
 	var waits sync.WaitGroup
-	for i, raw := range elements {
+	for i, raw := range list {
 		var wait func(context.Context) []byte
-		if answers[i], wait = b.begin(ctx, who, raw); wait != nil {
+		if answers[i], wait = b.begin(ctx, who, raw, room); wait != nil {
 			waits.Go(func() { answers[i] = wait(ctx) })
 		}
 	}

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -85,7 +86,15 @@ func (t *turn) mayHave(w Who, parent string) error {
 
 // make gives a new agent its id, enrols it and stores it.
 func (b *Binding) make(ctx context.Context, w Who, a crew.Agent) (crew.Agent, error) {
-	a.ID = slug(a.Role) + "-" + inbox.RandomName()[:10]
+	for taken := true; taken; {
+		a.ID = slug(a.Role) + "-" + inbox.RandomName()[:10]
+		switch _, err := b.Fleet.Store.Agent(ctx, a.ID); {
+		case errors.Is(err, fleet.ErrUnknownAgent):
+			taken = false
+		case err != nil:
+			return a, err
+		}
+	}
 	a.Peer, a.CreatedAt = fleet.PeerID(Name, a.ID), b.now()
 	if _, err := b.Fleet.Peer(ctx, a.Peer, Name); err != nil {
 		return a, err
@@ -154,7 +163,9 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, err
 	}
 	mine := b.scope(q.who, agentsOf(all))
-	list := []byte{'['}
+	var entries [][]byte
+	var over []int // those that have ended, oldest first
+	size := 0
 	for _, st := range all {
 		if (id != "" && st.ID != id) || (q.who.process && !slices.Contains(mine, st.ID)) {
 			continue
@@ -168,12 +179,25 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 			m = append(m, str("lastSeen", inbox.FormatTime(seen)))
 		}
 		m = append(m, wire.Member{Name: "queued", Value: number(st.Queued)}, wire.Member{Name: "openTasks", Value: number(st.Open)})
-		if len(list) > 1 {
-			list = append(list, ',')
+		if st.State != crew.Running {
+			over = append(over, len(entries))
 		}
-		list = append(list, wire.Compose(m)...)
+		entries = append(entries, wire.Compose(m))
+		size += len(entries[len(entries)-1]) + 1
 	}
-	return done(wire.Member{Name: "agents", Value: append(list, ']')})
+	for size > maxAnswer && len(over) > 0 { // how many have ended is bounded by nothing but time
+		size -= len(entries[over[0]]) + 1
+		entries[over[0]], over = nil, over[1:]
+	}
+	if size > q.room.bytes { // a part of it would pass for all
+		return outcome{}, &inbox.LimitError{What: "the answers to one array are too large: ask again", RetryAfter: time.Millisecond}
+	}
+	q.room.bytes -= size
+	list := together(entries)
+	if list == nil {
+		list = []byte("[]")
+	}
+	return done(wire.Member{Name: "agents", Value: list})
 }
 
 func agentsOf(all []crew.Status) []crew.Agent {

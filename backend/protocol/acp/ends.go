@@ -34,9 +34,9 @@ func (b *Binding) kill(ctx context.Context, q *request) (outcome, error) {
 }
 
 // Stop ends an agent as the operator, whom the stop was told to, with its processes, and says how many agents have ended for
-// good with it: peer is as the fleet knows it. One that never called is nothing.
-func (b *Binding) Stop(peer string) (ended int, err error) {
-	ids, ended, err := b.end(peer, "stopped by the operator")
+// good with it: agent is one of ours as the fleet knows it, or a principal. One that never called is nothing.
+func (b *Binding) Stop(agent string) (ended int, err error) {
+	ids, ended, err := b.end(agent, "stopped by the operator")
 	b.procs.gone(ids)
 	return ended, err
 }
@@ -46,20 +46,27 @@ const revoked = "revoked by the operator"
 
 // Revoked ends what a revoked agent of the fleet is here, and all that it runs. The end of its processes is on its way.
 func (b *Binding) Revoked(agent string) {
-	peer, reason := agent, revoked
-	if !strings.HasPrefix(agent, Name+"/") {
-		peer, reason = fleet.PeerID(Name, agent), "its principal was revoked"
+	reason := revoked
+	if !ours(agent) {
+		reason = "its principal was revoked"
 	}
-	if _, _, err := b.end(peer, reason); err != nil {
-		b.Log.Error("a revoked agent could not be ended", "agent", peer, "err", err)
+	if _, _, err := b.end(agent, reason); err != nil {
+		b.Log.Error("a revoked agent could not be ended", "agent", agent, "err", err)
 	}
 }
 
-// end is stop for an agent as the fleet knows it. One that is not known here has nothing to end.
-func (b *Binding) end(peer, reason string) (ids []string, ended int, err error) {
-	ctx := context.Background()
-	a, err := b.Crew.AgentOfPeer(ctx, peer)
-	if errors.Is(err, crew.ErrUnknownAgent) {
+// ours says whether an agent of the fleet is one of this protocol's, and not a principal.
+func ours(agent string) bool { return strings.HasPrefix(agent, Name+"/") }
+
+// end is stop for an agent as the fleet knows it, or for a principal, which is the agent of its id that is its own. One that
+// is not known here has nothing to end.
+func (b *Binding) end(agent, reason string) (ids []string, ended int, err error) {
+	ctx, find := context.Background(), b.Crew.AgentOfPeer
+	if !ours(agent) {
+		find = b.Crew.Agent
+	}
+	a, err := find(ctx, agent)
+	if errors.Is(err, crew.ErrUnknownAgent) || (err == nil && !ours(agent) && a.Principal != agent) {
 		return nil, 0, nil
 	}
 	if err != nil {
@@ -223,7 +230,11 @@ func (b *Binding) leaveRevoked(ctx context.Context) {
 
 // revoked says whether the operator revoked an agent, or the principal that it is of.
 func (t *turn) revoked(a crew.Agent) (bool, error) {
-	for _, id := range []string{a.Peer, a.Principal, fleet.PeerID(Name, a.Principal)} {
+	above, err := t.peer(a.Principal)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range []string{a.Peer, a.Principal, above} {
 		known, err := t.Agent(id)
 		if errors.Is(err, fleet.ErrUnknownAgent) {
 			continue

@@ -1,7 +1,9 @@
 package acp
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"deskbell/backend/brief"
+	"deskbell/backend/crew"
 	"deskbell/backend/inbox"
 	"deskbell/backend/settings"
 	"deskbell/backend/wire"
@@ -24,6 +27,7 @@ type request struct {
 	method string
 	params []byte // an object
 	answer bool   // it is an answer to something of ours
+	room   *room  // what its answer may hold
 	at     time.Time
 }
 
@@ -33,10 +37,11 @@ const maxMethod = 100
 // read takes a message apart and checks it against its schema. method is set as soon as it can be read: the answer names it.
 func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	q = &request{who: who, raw: raw, at: b.now()}
-	if err := wire.Check(raw, maxDepth); err != nil {
+	err = wire.Check(raw, maxDepth)
+	q.head(err == nil)
+	if err != nil {
 		return q, faultf(parseError, "this is not acceptable JSON: %s", err)
 	}
-	q.head()
 	fields, err := b.Schemas.Validate("acp/message", raw)
 	if err != nil {
 		return q, err
@@ -61,20 +66,66 @@ func (b *Binding) read(who Who, raw []byte) (q *request, err error) {
 	return q, err
 }
 
-// head reads what an answer repeats of a request.
-func (q *request) head() {
-	method, _ := wire.Get(q.raw, "method")
+// head reads what an answer repeats of a request; strict says that it passed wire.Check.
+func (q *request) head(strict bool) {
+	get := func(name string) ([]byte, bool) { return wire.Get(q.raw, name) }
+	if !strict {
+		members := loosely(q.raw)
+		get = func(name string) ([]byte, bool) { v, ok := members[name]; return v, ok }
+	}
+	method, _ := get("method")
 	if q.method, _ = wire.String(method); len(q.method) > maxMethod {
 		q.method = "" // an answer does not repeat it
 	}
-	id, hasID := wire.Get(q.raw, "id")
-	_, isResult := wire.Get(q.raw, "result")
-	_, isError := wire.Get(q.raw, "error")
+	id, hasID := get("id")
+	_, isResult := get("result")
+	_, isError := get("error")
 	q.answer = isResult || isError
 	q.noID = !hasID
-	if hasID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') {
+	if hasID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9') && (strict || wire.Check(id, 1) == nil) {
 		q.id = id
 	}
+}
+
+// loosely is the members of an object that is JSON and no more than that: nested beyond reason, with a number that no double
+// holds, or the like. nil: it is not even that, or has a member of its own twice, which could mean either.
+func loosely(raw []byte) map[string]json.RawMessage {
+	if !json.Valid(raw) {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return nil
+	}
+	members := map[string]json.RawMessage{}
+	for d.More() {
+		var value json.RawMessage
+		name, _ := d.Token() // it is valid
+		if d.Decode(&value) != nil {
+			return nil
+		}
+		if _, twice := members[name.(string)]; twice {
+			return nil
+		}
+		members[name.(string)] = value
+	}
+	return members
+}
+
+// elements are those of an array, whatever each of them is; false: it is none.
+func elements(body []byte) ([][]byte, bool) {
+	if list, err := wire.Elements(body); err == nil {
+		return list, true
+	}
+	var loose []json.RawMessage // one of them may be JSON that is not acceptable: it is told of that one
+	if json.Unmarshal(body, &loose) != nil || loose == nil {
+		return nil, false
+	}
+	list := make([][]byte, len(loose))
+	for i, raw := range loose {
+		list[i] = raw
+	}
+	return list, true
 }
 
 func invalid(code int, below string, fields []schemas.FieldError) *fault {
@@ -115,18 +166,18 @@ func (q *request) answerWith(name string, value []byte) []byte {
 // refusal is the answer to a body that is not let in. Like every answer it names the methods that it answers; what asks for
 // no answer has one too, since there is one.
 func refusal(body []byte, f *fault) []byte {
-	if len(body) > MaxBody || wire.Check(body, maxDepth) != nil {
+	if len(body) > MaxBody {
 		return bare(f)
 	}
-	elements, err := wire.Elements(body)
-	if err != nil { // no array
+	list, ok := elements(body)
+	if !ok {
 		return refusalOf(body, f)
 	}
-	if len(elements) == 0 || len(elements) > MaxBatch {
+	if len(list) == 0 || len(list) > MaxBatch {
 		return bare(f)
 	}
-	answers := make([][]byte, len(elements))
-	for i, raw := range elements {
+	answers := make([][]byte, len(list))
+	for i, raw := range list {
 		answers[i] = refusalOf(raw, f)
 	}
 	return together(answers)
@@ -134,7 +185,7 @@ func refusal(body []byte, f *fault) []byte {
 
 func refusalOf(raw []byte, f *fault) []byte {
 	q := &request{raw: raw}
-	q.head()
+	q.head(wire.Check(raw, maxDepth) == nil)
 	if _, known := methods[q.method]; !known || q.answer {
 		return bare(f)
 	}
@@ -156,9 +207,10 @@ type outcome struct {
 func done(m ...wire.Member) (outcome, error) { return outcome{result: wire.Compose(m)}, nil }
 
 // begin does everything with a message that must happen in order. It returns the answer (nil: none is wanted), or what
-// waits for it. What begin did stands whatever becomes of its caller.
-func (b *Binding) begin(ctx context.Context, who Who, raw []byte) (answer []byte, wait func(context.Context) []byte) {
+// waits for it. What begin did stands whatever becomes of its caller. room is that of all answers which go out together.
+func (b *Binding) begin(ctx context.Context, who Who, raw []byte, room *room) (answer []byte, wait func(context.Context) []byte) {
 	q, err := b.read(who, raw)
+	q.room = room
 	if !who.operator { // whatever it is, and whether or not it can be read
 		if over := b.charge(who.principal, inbox.Room(len(raw))); over != nil {
 			err = over
@@ -229,6 +281,9 @@ func (b *Binding) take(ctx context.Context, q *request) (outcome, error) {
 	if q.who.operator && q.method != "agent.kill" && q.method != "agent.status" {
 		return outcome{}, faultf(notAuthorized, "the operator has no agents to speak for: use the inbox")
 	}
+	if err := q.members(); err != nil {
+		return outcome{}, err
+	}
 	return method(b, ctx, q)
 }
 
@@ -270,8 +325,14 @@ func note(method string, params ...wire.Member) []byte {
 	return wire.Compose([]wire.Member{{Name: "jsonrpc", Value: []byte(`"2.0"`)}, str("method", method), {Name: "params", Value: wire.Compose(params)}})
 }
 
-// withID is a note under the id of its delivery.
-func withID(note []byte, id string) []byte {
-	members, _ := wire.Members(note) // composed by note
-	return wire.Compose(append([]wire.Member{members[0], str("id", id)}, members[1:]...))
+// handedOut is a delivery as its agent gets it: its note under its id. One note goes to many where it names no addressee, and
+// then it says to whom each is.
+func handedOut(d crew.Delivery) []byte {
+	members, _ := wire.Members(d.Message) // composed by note
+	if d.Method == "message.broadcast" || d.Method == "context.share" {
+		last := len(members) - 1
+		said, _ := wire.Members(members[last].Value)
+		members[last].Value = wire.Compose(append(said, str("to", d.Agent)))
+	}
+	return wire.Compose(append([]wire.Member{members[0], str("id", d.ID)}, members[1:]...))
 }

@@ -8,7 +8,6 @@ import (
 
 	"deskbell/backend/brief"
 	"deskbell/backend/crew"
-	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mailbox"
 	"deskbell/backend/wire"
@@ -54,16 +53,16 @@ func (t *turn) send(q *request, from crew.Agent, c correlation) (item, status st
 	}
 	it := t.between(q, from, to, c.id)
 	says := read(q.value("payload"), "A "+q.text("type"))
-	it.Title, it.Content.Body, it.Content.Context, it.Priority = says.title, says.body, says.rest, priorities[q.text("type")]
+	it.Title, it.Content.Body, it.Content.Context, it.Priority = says.title, says.body, append(says.rest, q.also()...), priorities[q.text("type")]
 	it.Content.Tags = []string{q.text("type")}
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
-	params := wire.Pick(q.params, "from", "to", "type", "payload")
+	said := wire.Pick(q.params, "from", "to", "type", "payload")
 	if c.given {
-		params = append(params, str("correlationId", c.id))
+		said = append(said, str("correlationId", c.id))
 	}
-	live, err := t.queue(to, from.ID, "message.send", it.ID, note("message.send", params...))
+	live, err := t.queue(to, from.ID, "message.send", it.ID, note("message.send", append(said, more(q.method, q.params)...)...))
 	return it.ID, sent(live), err
 }
 
@@ -103,7 +102,7 @@ func (b *Binding) broadcast(ctx context.Context, q *request) (outcome, error) {
 				to = append(to, a)
 			}
 		}
-		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", wire.Pick(q.params, "from", "type", "payload")...))
+		live, waiting, err = t.queueAll(from, to, "message.broadcast", note("message.broadcast", append(wire.Pick(q.params, "from", "type", "payload"), more(q.method, q.params)...)...))
 		return err
 	})
 	if err != nil {
@@ -119,7 +118,7 @@ func (t *turn) tellEveryone(q *request, from crew.Agent, kind string) (inbox.Ite
 	}
 	says := read(q.value("payload"), "A broadcast: "+kind)
 	it := t.between(q, from, crew.Agent{}, "")
-	it.Title, it.Content.Body, it.Content.Context, it.Content.Tags = says.title, says.body, says.rest, []string{brief.Clip(kind, 200)}
+	it.Title, it.Content.Body, it.Content.Context, it.Content.Tags = says.title, says.body, append(says.rest, q.also()...), []string{brief.Clip(kind, 200)}
 	it.State, it.Mailbox, it.Content.To, it.Content.ToAgent = inbox.Delivered, nil, mailbox.Address(Name+"/*", ""), ""
 	return t.insert(it, from.Peer)
 }
@@ -137,7 +136,11 @@ func (t *turn) move(d crew.Delivery, to inbox.State) error {
 	if err != nil {
 		return err
 	}
-	if it.Outcome != nil && (it.Content.Call != nil || it.Agent == fleet.PeerID(Name, d.Agent)) {
+	peer, err := t.peer(d.Agent)
+	if err != nil {
+		return err
+	}
+	if it.Outcome != nil && (it.Content.Call != nil || it.Agent == peer) {
 		return t.collected(it, to)
 	}
 	if it.Mailbox == nil {
@@ -148,7 +151,7 @@ func (t *turn) move(d crew.Delivery, to inbox.State) error {
 	case inbox.Delivered:
 		m.DeliveredAt = t.now
 	case inbox.Acknowledged:
-		m.AckedAt, by = t.now, mailbox.Address(fleet.PeerID(Name, d.Agent), "")
+		m.AckedAt, by = t.now, mailbox.Address(peer, "")
 		if m.DeliveredAt.IsZero() {
 			m.DeliveredAt = t.now
 		}
@@ -215,7 +218,8 @@ func (b *Binding) share(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		n := note("context.share", append(wire.Pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})...)
+		said := append(wire.Pick(q.params, "fromAgent", "key", "value"), str("scope", string(scope)), wire.Member{Name: "version", Value: number(shared.Version)})
+		n := note("context.share", append(said, more(q.method, q.params)...)...)
 		kin := slices.DeleteFunc(crew.Kin(all, from), func(a crew.Agent) bool { return a.State != crew.Running })
 		_, _, err = t.queueAll(from, kin, "context.share", n)
 		return err

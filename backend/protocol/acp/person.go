@@ -170,7 +170,7 @@ func (q *request) taskForPerson() (f form, err error) {
 	} else {
 		f.request, _ = answers(nil)
 	}
-	f.says.rest = append(data(c), beyond("prompt", prompt, maxBodyText)...)
+	f.says.rest = append(append(data(c), q.also()...), beyond("prompt", prompt, maxBodyText)...)
 	return f, nil
 }
 
@@ -181,6 +181,7 @@ func (q *request) queryForPerson() (f form, err error) {
 	var rest []byte
 	f.request, rest = answers(q.value("payload"))
 	f.says = read(rest, "A question")
+	f.says.rest = append(f.says.rest, q.also()...)
 	return f, nil
 }
 
@@ -209,7 +210,9 @@ func (t *turn) askPerson(q *request, from crew.Agent, w crew.Work, asks func() (
 // tellPerson puts a notice before the person.
 func (t *turn) tellPerson(q *request, from crew.Agent, correlation string) (inbox.Item, error) {
 	kind := q.text("type")
-	it := t.forPerson(q, from, correlation, read(q.value("payload"), "A message: "+kind))
+	says := read(q.value("payload"), "A message: "+kind)
+	says.rest = append(says.rest, q.also()...)
+	it := t.forPerson(q, from, correlation, says)
 	it.Kind, it.State, it.Priority, it.Content.Tags = inbox.Notice, inbox.Delivered, priorities[kind], []string{kind}
 	return t.insert(it, from.Peer)
 }
@@ -223,7 +226,7 @@ func (t *turn) forPerson(q *request, from crew.Agent, correlation string, s says
 
 // askLeave asks the person whether another agent may be asked to use a tool.
 func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (status, item string, err error) {
-	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input"))})
+	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input")), rest: ask.q.also()})
 	it.Kind, it.State, it.Priority = inbox.Question, inbox.Open, inbox.High
 	it.Content.Project, it.Content.Call = "for "+to.ID, &ask.subject.Call
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}

@@ -12,10 +12,31 @@ import (
 )
 
 const (
-	maxPending = 100     // deliveries in one answer to a heartbeat
-	maxAnswer  = 4 << 20 // bytes of them, unless the first alone is larger
+	maxPending = 100     // deliveries in the answers to one body
+	maxAnswer  = 4 << 20 // bytes of what is listed in them, unless the first delivery alone is larger
 	maxAcks    = 1000
 )
+
+// room is what the answers to one body may still list: those to an array are held in memory together, so they share one.
+type room struct{ deliveries, bytes int }
+
+func newRoom() *room { return &room{maxPending, maxAnswer} }
+
+// waiting is what waits for agents, as far as there is room for it.
+func (b *Binding) waiting(ctx context.Context, principal string, agents []crew.Agent, r *room) ([]crew.Delivery, error) {
+	if r.deliveries <= 0 || r.bytes <= 0 {
+		return nil, nil
+	}
+	list, err := b.Crew.Waiting(ctx, principal, ids(agents), 0, r.deliveries, r.bytes)
+	if len(list) > 0 && len(list[0].Message) > r.bytes && r.deliveries < maxPending {
+		list = nil // it is not the first of all
+	}
+	for _, d := range list {
+		r.deliveries--
+		r.bytes -= len(d.Message)
+	}
+	return list, err
+}
 
 // heartbeat answers heartbeat: the caller is there, has what it acknowledges, and gets what waits for it.
 func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
@@ -45,7 +66,7 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 	var pending []crew.Delivery
 	if q.who.link == nil && !q.noID { // what waits for a socket comes by itself, and what is not answered hands out nothing
 		b.collect(ctx, agents)
-		if pending, err = b.Crew.Waiting(ctx, q.who.principal, ids(agents), 0, maxPending, maxAnswer); err != nil {
+		if pending, err = b.waiting(ctx, q.who.principal, agents, q.room); err != nil {
 			return outcome{}, err
 		}
 		if err := b.handed(ctx, q.who.principal, pending); err != nil {
@@ -57,7 +78,7 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, wire.Compose([]wire.Member{str("deliveryId", d.ID), {Name: "message", Value: withID(d.Message, d.ID)}})...)
+		list = append(list, wire.Compose([]wire.Member{str("deliveryId", d.ID), {Name: "message", Value: handedOut(d)}})...)
 	}
 	return done(str("time", inbox.FormatTime(b.now())), wire.Member{Name: "pending", Value: append(list, ']')})
 }

@@ -22,7 +22,7 @@ func (b *Binding) Reply(it inbox.Item) (inbox.Reply, error) {
 	case method == "task.submit":
 		return inbox.Reply{Body: taskReply(it, params)}, nil
 	default:
-		return inbox.Reply{Body: queryReply(it, params)}, nil
+		return inbox.Reply{Body: b.queryReply(it, params)}, nil
 	}
 }
 
@@ -93,8 +93,9 @@ func because(it inbox.Item, by string) string {
 	return text
 }
 
-func queryReply(it inbox.Item, params []byte) []byte {
-	from := "human"
+// queryReply is of the person also where they said nothing: it was for them.
+func (b *Binding) queryReply(it inbox.Item, params []byte) []byte {
+	from := b.Operator().String()
 	if strings.HasPrefix(it.Outcome.Actor, "human:") {
 		from = it.Outcome.Actor
 	}

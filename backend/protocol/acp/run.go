@@ -12,12 +12,17 @@ import (
 	"deskbell/backend/wire"
 )
 
-// Run sends on what the person decides, fetches what they write to agents, and forgets what is old, until ctx ends; then
-// it ends every process. Agents whose processes an earlier life of the hub had are stopped first: those ended with it.
-func (b *Binding) Run(ctx context.Context) error {
-	defer b.procs.close()
+// Leave ends the agents that ended while no hub ran: those whose processes an earlier life of it had, and those that were
+// revoked. It is done before anybody is answered: who asks must not be told that they run.
+func (b *Binding) Leave(ctx context.Context) {
 	b.leaveProcesses(ctx)
 	b.leaveRevoked(ctx)
+}
+
+// Run sends on what the person decides, fetches what they write to agents, and forgets what is old, until ctx ends; then
+// it ends every process.
+func (b *Binding) Run(ctx context.Context) error {
+	defer b.procs.close()
 	b.bounce(ctx)
 	b.forget(ctx)
 	purge := time.NewTicker(time.Hour)

@@ -79,9 +79,10 @@ func beyond(name, text string, shown int) []inbox.Part {
 	return data(wire.Compose([]wire.Member{str(name, text)}))
 }
 
-// toolData is what a use of a tool says besides its title: the input, and the tool where the title has no room for it.
+// toolData is what a use of a tool says besides its title: the input, whatever else was said, and the tool where the title has
+// no room for it.
 func toolData(q *request) []inbox.Part {
-	return append(data(q.value("input")), beyond("tool", q.text("tool"), maxTitle)...)
+	return append(append(data(q.value("input")), q.also()...), beyond("tool", q.text("tool"), maxTitle)...)
 }
 
 // firstLine is the first line of a text that has any, as a title.

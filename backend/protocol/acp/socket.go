@@ -66,7 +66,7 @@ func (b *Binding) socket(w http.ResponseWriter, r *http.Request, c protocol.Call
 
 // frame does what a frame asks for. What must wait does so beside the reading.
 func (b *Binding) frame(ctx context.Context, l *link, frame []byte, under *sync.WaitGroup) {
-	answer, wait := b.begin(ctx, l.who, frame)
+	answer, wait := b.begin(ctx, l.who, frame, newRoom())
 	if answer != nil {
 		l.conn.Send(answer)
 	}
@@ -142,7 +142,7 @@ func (b *Binding) hand(ctx context.Context, l *link, agents []crew.Agent, after,
 			break
 		}
 		for _, d := range batch {
-			if !l.conn.Deliver(ctx, withID(d.Message, d.ID), func() { l.begins(d.ID) }, l.wrote) {
+			if !l.conn.Deliver(ctx, handedOut(d), func() { l.begins(d.ID) }, l.wrote) {
 				return after, errOver
 			}
 			after = d.N

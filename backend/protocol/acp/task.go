@@ -91,7 +91,7 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	it.Kind, it.State = inbox.Task, inbox.Open
 	it.Title = firstLine(q.text("prompt"), "A task for "+to.ID)
 	it.Content.Action = &inbox.ActionRequest{Instructions: brief.Clip(q.text("prompt"), maxBodyText)}
-	it.Content.Context = append(data(q.value("context")), beyond("prompt", q.text("prompt"), maxBodyText)...)
+	it.Content.Context = append(append(data(q.value("context")), q.also()...), beyond("prompt", q.text("prompt"), maxBodyText)...)
 	if it, err = t.insert(it, from.Peer); err != nil {
 		return "", "", err
 	}
@@ -99,8 +99,8 @@ func (t *turn) submitTask(q *request, from crew.Agent, correlation string) (stat
 	if _, err := t.PutWork(w); err != nil {
 		return "", "", err
 	}
-	params := append(wire.Pick(q.params, "agentId", "prompt", "context"), str("correlationId", w.Name), str("from", from.ID))
-	live, err := t.queue(to, from.ID, "task.submit", it.ID, note("task.submit", params...))
+	said := append(wire.Pick(q.params, "agentId", "prompt", "context"), str("correlationId", w.Name), str("from", from.ID))
+	live, err := t.queue(to, from.ID, "task.submit", it.ID, note("task.submit", append(said, more(q.method, q.params)...)...))
 	return sent(live), it.ID, err
 }
 
@@ -145,7 +145,8 @@ func (t *turn) task(q *request) (crew.Work, error) {
 
 // said is what an agent says of work, as its submitter gets it: under the submitter's correlation.
 func said(q *request, w crew.Work, names ...string) []wire.Member {
-	return append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, wire.Pick(q.params, names...)...)
+	m := append([]wire.Member{str("agentId", w.Addressee), str("correlationId", w.Correlation)}, wire.Pick(q.params, names...)...)
+	return append(m, more(q.method, q.params)...)
 }
 
 // The bounds of what is kept of progress. All of it is forwarded, and the newest shown.
@@ -161,7 +162,7 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err != nil {
 			return err
 		}
-		if err := t.progressed(w, q.value("progress"), brief.Clip(q.text("chunk"), maxChunk)); err != nil {
+		if err := t.progressed(w, q.value("progress"), brief.Clip(q.worded(q.text("chunk")), maxChunk)); err != nil {
 			return err
 		}
 		return t.forward(w, "", progress, note(progress, said(q, w, "chunk", "progress")...))
@@ -217,12 +218,28 @@ func percent(part float64) int {
 	return 99
 }
 
-// taskResult answers task.result: the task ends, and its submitter has the output. The first result wins.
+// taskResult answers task.result: the task ends, and its submitter has the output. The first result wins; said once more by
+// one that has not heard the answer, it is still the first.
 func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
+	accepted := wire.Compose([]wire.Member{truth("accepted", true)})
 	err := b.do(ctx, func(t *turn) error {
-		w, err := t.task(q)
+		key := q.text("agentId") + "\x00" + q.text("correlationId") // each agent has its own tasks
+		digest, first, err := t.first(q, key)
 		if err != nil {
 			return err
+		}
+		w, err := t.task(q)
+		var f *fault
+		if errors.As(err, &f) && f.code == finished && first != nil && string(first.Digest) == string(digest) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			if err := t.PutAnswered(q.who.principal, q.method, key, crew.Answered{Digest: digest, Result: accepted}, t.now); err != nil {
+				return err
+			}
 		}
 		n := note("task.result", said(q, w, "output", "metrics")...)
 		if err := t.CloseWork(w.N); err != nil {
@@ -230,7 +247,7 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		}
 		it, err := t.Item(w.Item)
 		if err == nil {
-			d := inbox.Decision{Verb: inbox.Complete, Comment: brief.Clip(shown(q.value("output")), inbox.MaxNote)}
+			d := inbox.Decision{Verb: inbox.Complete, Comment: brief.Clip(q.worded(shown(q.value("output"))), inbox.MaxNote)}
 			err = t.end(w.Item, d, inbox.Actor{Kind: inbox.Agent, ID: it.Content.ToAgent}, n)
 		}
 		if err != nil && !errors.Is(err, inbox.ErrNotFound) {
@@ -238,10 +255,7 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		}
 		return t.forward(w, w.Item, "task.result", n)
 	})
-	if err != nil {
-		return outcome{}, err
-	}
-	return done(truth("accepted", true))
+	return outcome{result: accepted}, err
 }
 
 // shown is a JSON value as text: a text as it is.

@@ -154,8 +154,9 @@ func (t *turn) used(ask *invocation, from, to crew.Agent) (inbox.Item, error) {
 }
 
 // invoke is a use of a tool as its agent gets it.
-func invoke(params []byte, correlation, from string, more ...wire.Member) []byte {
-	return note("tool.invoke", slices.Concat(wire.Pick(params, "agentId", "tool", "input"), []wire.Member{str("correlationId", correlation), str("from", from)}, more)...)
+func invoke(params []byte, correlation, from string, comment ...wire.Member) []byte {
+	return note("tool.invoke", slices.Concat(wire.Pick(params, "agentId", "tool", "input"), []wire.Member{str("correlationId", correlation), str("from", from)}, comment,
+		more("tool.invoke", params))...)
 }
 
 // toolResult answers tool.result: the invoker has the output. Without a correlation it is that of the oldest use of the tool
@@ -213,7 +214,7 @@ func outputOf(q *request, w crew.Work) []wire.Member {
 		}
 		m[i].Value = wire.Compose(output)
 	}
-	return append(m, str("correlationId", w.Correlation))
+	return append(append(m, str("correlationId", w.Correlation)), more(q.method, q.params)...)
 }
 
 // keep stores a judgement with what it is about. One that was stored before stays.

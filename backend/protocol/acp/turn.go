@@ -196,31 +196,65 @@ func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byt
 	return t.put(it, ch, reply)
 }
 
-// once does a request that names a correlation, or returns the answer that it had the first time. It is known by who
-// spoke: a principal's agents talk to each other under one correlation.
+// once does a request that names a correlation, or returns the answer that it had the first time. A correlation is one of the
+// principal's, whichever of its agents speaks. But two of them may talk under one: what one of them sends to another who used
+// the correlation first answers that, and repeats nothing.
 func (t *turn) once(q *request, from string, c correlation, fn func() ([]wire.Member, error)) ([]byte, error) {
 	if !c.given {
 		m, err := fn()
 		return wire.Compose(m), err
 	}
-	canonical, err := signing.Canonical(q.params)
-	if err != nil {
-		return nil, faultf(invalidParams, "the params cannot be compared: %s", err).at("/params")
+	const talks = "message.send"
+	used := func(by string) string { return "used\x00" + by + "\x00" + c.id }
+	key, to := c.id, q.text("to")
+	if q.method == talks && to != from {
+		switch _, err := t.Answered(q.who.principal, q.method, used(to)); {
+		case err == nil:
+			key = "answer\x00" + from + "\x00" + c.id
+		case !errors.Is(err, crew.ErrUnseen):
+			return nil, err
+		}
 	}
-	digest := sha256.Sum256(append(canonical, gate.Numbers(q.params)...)) // the canonical form rounds them
-	key := from + "\x00" + c.id
-	switch first, err := t.Answered(q.who.principal, q.method, key); {
-	case err == nil && string(first.Digest) == string(digest[:]):
-		return first.Result, nil
-	case err == nil:
-		return nil, faultf(conflict, "this correlation was used with other content").at("/params/correlationId")
-	case !errors.Is(err, crew.ErrUnseen):
-		return nil, err
+	digest, first, err := t.first(q, key)
+	if err == nil && first != nil && string(first.Digest) != string(digest) {
+		err = faultf(conflict, "this correlation was used with other content").at("/params/correlationId")
+	}
+	if err != nil || first != nil {
+		return first.result(), err
 	}
 	m, err := fn()
 	if err != nil {
 		return nil, err
 	}
-	result := wire.Compose(m)
-	return result, t.PutAnswered(q.who.principal, q.method, key, crew.Answered{Digest: digest[:], Result: result}, t.now)
+	is := crew.Answered{Digest: digest, Result: wire.Compose(m)}
+	if q.method == talks && key == c.id {
+		if err := t.PutAnswered(q.who.principal, q.method, used(from), is, t.now); err != nil {
+			return nil, err
+		}
+	}
+	return is.Result, t.PutAnswered(q.who.principal, q.method, key, is, t.now)
+}
+
+// first is the request that a key stands for, nil being none, and the digest of this one.
+func (t *turn) first(q *request, key string) (digest []byte, _ *answered, _ error) {
+	canonical, err := signing.Canonical(q.params)
+	if err != nil {
+		return nil, nil, faultf(invalidParams, "the params cannot be compared: %s", err).at("/params")
+	}
+	sum := sha256.Sum256(append(canonical, gate.Numbers(q.params)...)) // the canonical form rounds them
+	a, err := t.Answered(q.who.principal, q.method, key)
+	if errors.Is(err, crew.ErrUnseen) {
+		return sum[:], nil, nil
+	}
+	return sum[:], (*answered)(&a), err
+}
+
+type answered crew.Answered
+
+// result is what was answered; nil of none.
+func (a *answered) result() []byte {
+	if a == nil {
+		return nil
+	}
+	return a.Result
 }

@@ -50,18 +50,23 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 		return Who{}, protocol.Errorf(http.StatusForbidden, "forbidden", "an agent of this id would pass for the person")
 	}
 	who := Who{principal: c.Agent.ID, self: c.Agent.ID}
-	peer := fleet.PeerID(Name, who.self)
-	known, err := b.Fleet.Peer(ctx, peer, Name)
+	a, err := b.Crew.Agent(ctx, who.self)
+	fresh := errors.Is(err, crew.ErrUnknownAgent)
+	if err != nil && !fresh {
+		return who, err
+	}
+	known, err := b.Fleet.Peer(ctx, peerOf(a, who.self), Name)
 	if err != nil {
 		return who, err
 	}
-	a, err := b.Crew.Agent(ctx, who.self)
 	switch {
-	case errors.Is(err, crew.ErrUnknownAgent):
-		a = crew.Agent{ID: who.self, Peer: peer, Principal: who.principal, Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: b.now()}
+	case fresh:
+		a = crew.Agent{ID: who.self, Peer: known.ID, Principal: who.principal, Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: b.now()}
 		return who, b.do(ctx, func(t *turn) error { return t.PutCrewAgent(a) })
-	case err != nil, a.Principal != who.principal, a.State == crew.Running, !known.RevokedAt.IsZero():
-		return who, err
+	case a.Principal != who.principal: // enrolled before such ids were refused
+		return who, protocol.Errorf(http.StatusForbidden, "forbidden", "another principal runs an agent of this id: enrol under another one")
+	case a.State == crew.Running, !known.RevokedAt.IsZero():
+		return who, nil
 	}
 	// It killed itself and goes on: unless the operator stopped or revoked it, what it is itself runs again.
 	return who, b.do(ctx, func(t *turn) error {
@@ -73,6 +78,24 @@ func (b *Binding) Enter(ctx context.Context, c protocol.Caller) (Who, error) {
 		a.State, a.Reason = crew.Running, ""
 		return t.PutCrewAgent(a)
 	})
+}
+
+// peerOf is an agent of an id as the fleet knows it. One that is stored stays what it was enrolled as: once every "/" in an id
+// was encoded.
+func peerOf(a crew.Agent, id string) string {
+	if a.Peer != "" {
+		return a.Peer
+	}
+	return fleet.PeerID(Name, id)
+}
+
+// peer is peerOf inside a transaction.
+func (t *turn) peer(id string) (string, error) {
+	a, err := t.CrewAgent(id)
+	if errors.Is(err, crew.ErrUnknownAgent) {
+		a, err = crew.Agent{}, nil
+	}
+	return peerOf(a, id), err
 }
 
 // acting returns an agent in whose name the caller may act. Errors: a fault, alike for whoever is not the caller's.
@@ -137,7 +160,11 @@ func (t *turn) ownByID(w Who, id, pointer string) (crew.Agent, error) {
 
 // allowed says whether the operator lets an agent, and the principal above it, go on.
 func (t *turn) allowed(a crew.Agent, pointer string) error {
-	for _, peer := range []string{a.Peer, fleet.PeerID(Name, a.Principal), a.Principal} {
+	above, err := t.peer(a.Principal)
+	if err != nil {
+		return err
+	}
+	for _, peer := range []string{a.Peer, above, a.Principal} {
 		known, err := t.Agent(peer)
 		if err != nil {
 			return err

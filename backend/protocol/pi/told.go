@@ -117,7 +117,7 @@ func (l *live) untold(text string) string {
 	}
 	if c, err := pirpc.Typed(text, l.commands()); err != nil {
 		return "pi was not told: " + oneLine(err.Error(), 500)
-	} else if strings.HasPrefix(strings.TrimSpace(text), "/") && c.Type != "prompt" {
+	} else if c.Type != "prompt" {
 		return "pi was not told: this is a command of its terminal, which would reach the model as text; it is given on the session's page"
 	}
 	return ""

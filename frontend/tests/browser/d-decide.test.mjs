@@ -348,7 +348,7 @@ test('a callback waits for approval, is approved, and arrives', async ({ agent, 
   await answered(agent, id);
   await page.keys('g', 'd');
   await page.row(id).waitFor();
-  await page.says(`[data-id="${id}"]`, /approve/);
+  await page.says(`[data-id="${id}"]`, /address\?/);
   await page.open(id);
   await page.says('[data-decision]', new RegExp(`waits for your approval of ${to.host}. Nothing has been sent`));
   assert.equal(to.got.length, 0);
@@ -357,7 +357,7 @@ test('a callback waits for approval, is approved, and arrives', async ({ agent, 
   await p.click('[data-decision] summary');
   await page.says('[data-decision] details', /204/);
   assert.equal(JSON.parse(to.got[0].body).response.value, 'ship');
-  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('approve'));
+  await until('the mark to go', () => page.row(id).innerText(), (t) => !t.includes('address?'));
   await to.end();
 });
 

@@ -205,3 +205,28 @@ test('the lists of the network are edited by key, each entry in its parts', { ha
   await p.keyboard.press('Enter');
   await until('the hub', () => get('map.peers'), (v) => v.join() === 'berlin=wss://hub.example.org/map secret:GITHUB');
 });
+
+test('what agents of ACP write is shown as it was written, in the pane and between agents', among, async ({ page, p, given: g }) => {
+  const text = 'Delete build/*.o and src/*.o now?\nThen run:\n  make __init__\n# no heading\n[click](javascript:alert(1)) [bank](https://evil.example/a)';
+  const asked = (await g.boss.call('message.send', { from: 'ops/boss', to: 'human', type: 'query', payload: { title: 'Clean up?', text } })).messageId;
+  const told = (await g.boss.call('task.submit', { agentId: g.worker, prompt: text })).messageId;
+  for (const [list, id] of [['n', asked], ['b', told]]) {
+    await page.keys('g', list);
+    await page.row(id).waitFor();
+    await page.open(id);
+    const written = p.locator('[data-reading] .written');
+    assert.equal(await written.innerText(), text);
+    assert.equal(await written.locator('a').count(), 0);
+    if (process.env.DESKBELL_SHOTS) await p.screenshot({ path: `${process.env.DESKBELL_SHOTS}/acp-text-${list}.png` });
+  }
+});
+
+test('the page of an agent with a slash in its id is its own, and stops it', among, async ({ hub, page, p, given: g }) => {
+  await page.keys('g', 'f');
+  await p.click('.head:has-text("acp/ops/boss")');
+  await page.says('main', /acp\/ops\/boss/);
+  assert.match(p.url(), /#\/agents\/acp%2Fops%2Fboss$/);
+  await hub.call('POST', `/v1/agents/${encodeURIComponent('acp/ops/boss')}/stop`);
+  await page.says('main', /[Ss]topped/);
+  await assert.rejects(g.boss.call('message.send', { from: 'ops/boss', to: 'human', type: 'signal', payload: {} }), /-32003/);
+});

@@ -136,7 +136,14 @@ test('the model and how much it thinks are chosen by key', { ...withPi, refusals
   assert.equal(await p.inputValue('[data-pi-model]'), 'stub/stub-2');
   await page.keys('Escape', 'g', 'p');
   await p.click('text=New session');
-  await until('models to choose from', async () => (await p.locator('#pi-models option').count()) >= 2);
+  await p.click('#pi-model');
+  await until('models to choose from', async () => (await p.locator('#pi-model-names li').count()) >= 2);
+  await page.keys('ArrowDown', 'Enter');
+  assert.match(await p.inputValue('#pi-model'), /^stub\//);
+  await page.keys('ArrowDown', 'Escape');
+  assert.equal(await p.locator('dialog').count(), 1, 'Escape closed more than the list');
+  await page.keys('Escape');
+  await until('the dialog to go', () => p.locator('dialog').count(), (n) => n === 0);
 });
 
 test('a session is forked at a prompt, by its button and by key, and followed', withPi, async ({ hub, page, p, given }) => {
