@@ -90,7 +90,7 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		if name == "" {
 			name = mapnet.Called(t.Participant, "")
 		}
-		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: render.HTML(t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
+		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
 		if t.Visibility != nil && t.Visibility.Type != "all" {
 			x.For = shortSpans(readers(t, names))
 		}

@@ -166,7 +166,7 @@ var grantOptions = []inbox.Option{
 
 // wishBody is the hub's own words about a wish; what the agent says of it stands beside them, as data.
 func wishBody(w mapnet.Wish) string {
-	body := "The agent gets the value of your secret `" + w.Secret + "`. What it has read it can keep: a grant that ends only ends the handing over."
+	body := "The agent gets the value of your secret " + w.Secret + ". What it has read it can keep: a grant that ends only ends the handing over."
 	if !w.Proved {
 		body += "\n\nNobody has proved who asks: any program on this computer can connect under that name."
 	}
