@@ -32,6 +32,16 @@ var methodParams = map[string]paramsOf{
 	heartbeat:           {reads: []string{"agentId", "ack"}, ends: true},
 }
 
+// passesFor is the member that one of this name is taken for by whoever does not tell letters by their case; empty: none.
+func (is paramsOf) passesFor(name string) string {
+	for _, known := range slices.Concat(is.reads, is.says, []string{"from"}) {
+		if name != known && strings.EqualFold(name, known) {
+			return known
+		}
+	}
+	return ""
+}
+
 // members refuses what would be dropped, and what would pass for the hub's own words. Who speaks is proved also where the
 // schema does not ask for it.
 func (q *request) members() error {
@@ -40,6 +50,8 @@ func (q *request) members() error {
 	for _, m := range all {
 		pointer := "/params/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(brief.Clip(m.Name, maxID))
 		switch {
+		case is.passesFor(m.Name) != "":
+			return faultf(invalidParams, "%q reads like %q: some who get it would take it for that", brief.Clip(m.Name, maxID), is.passesFor(m.Name)).at(pointer)
 		case slices.Contains(is.says, m.Name):
 			return faultf(invalidParams, "%q is the hub's to say", m.Name).at(pointer)
 		case m.Name == "correlationId" && slices.Contains(is.reads, m.Name) && m.Value[0] != '"':
