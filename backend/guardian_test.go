@@ -349,4 +349,17 @@ func TestAChangedDecisionIsFound(t *testing.T) {
 	if c := h.operator().call("GET", "/api/guardian/acs/"+a.session, nil).want(200); c.get("chain", "ok") != "true" || c.get("chain", "foreign") != c.get("chain", "steps") {
 		t.Errorf("after a new secret: %s", c.get("chain"))
 	}
+	// The session goes on with the new one. Its export can be verified with both, in any order, and with neither alone.
+	before := a.secret
+	a.secret = h.guarded().secret
+	a.step("steps/toolCallResult", msg{"tool": msg{"name": "Bash"}, "exit_status": "success", "outputs": []any{}})
+	file := h.operator().call("GET", "/api/guardian/acs/"+a.session+"/export", nil).want(200)
+	for _, c := range []struct {
+		secrets [][]byte
+		ok      bool
+	}{{[][]byte{before, a.secret}, true}, {[][]byte{a.secret, before}, true}, {[][]byte{a.secret}, false}, {[][]byte{before}, false}} {
+		if s, got, err := guardian.VerifyExport(bytes.NewReader(file.body), c.secrets...); err != nil || got.OK() != c.ok || c.ok && got.Signed != s.Steps || !c.ok && !strings.Contains(got.Why, "give each") {
+			t.Errorf("%d secrets: %+v %v", len(c.secrets), got, err)
+		}
+	}
 }

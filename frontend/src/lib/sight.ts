@@ -40,10 +40,16 @@ function shownPart(el: Element): { from: number; to: number } {
   return { from: top - is.top + el.scrollTop, to: bottom - is.top + el.scrollTop };
 }
 
+/** Whether enough of `el` is in sight to read it. */
+function legible(el: Element): boolean {
+  const { from, to } = shownPart(el);
+  return to - from >= Math.min(ROOM, el.clientHeight) - EDGE;
+}
+
 function note(el: Element): void {
   const { from, to } = shownPart(el);
   const before = reached.get(el) ?? 0;
-  if (to - from >= Math.min(ROOM, el.clientHeight) - EDGE && from <= before + EDGE && to > before) reached.set(el, to);
+  if (legible(el) && from <= before + EDGE && to > before) reached.set(el, to);
 }
 
 /** Attached to what must be read before it is decided: keeps in mind how much of it was ever in sight. */
@@ -74,29 +80,18 @@ export function unseen(where: Element): Element | undefined {
   });
 }
 
-/** Brings into sight what of `el` was not, a marked stretch of it first. Says how many lines of it were unread; none, where
- *  the rest is in sight now. After that it may be decided without them. */
+/** Brings into sight what of `el` was not, a marked stretch of it first. Says how many lines of it were unread: after that
+ *  it may be decided without them. None, where all of it is in sight now, or where its beginning must be read first. */
 export function bring(el: Element): number {
-  const from = reached.get(el) ?? 0;
-  const { to } = shownPart(el);
-  if (from === 0 || to - el.scrollTop < Math.min(ROOM, el.clientHeight)) {
-    el.scrollIntoView({ block: 'start' });
-    note(el);
-  }
   const read = reached.get(el) ?? 0;
   const left = el.scrollHeight - read;
-  if (left <= EDGE) return 0;
-  if (from === 0) return 0; // it was out of sight as a whole: its beginning is read first
   const place = (of: Element) => of.getBoundingClientRect().top - el.getBoundingClientRect().top + el.scrollTop;
   const risk = [...el.querySelectorAll('mark')].find((m) => place(m) > read - EDGE);
-  const next = risk ? place(risk) : read;
-  if (el.scrollHeight > el.clientHeight + EDGE) {
-    el.scrollIntoView({ block: 'start' });
-    el.scrollTop = next - lineHeight(el);
-  } else if (risk) risk.scrollIntoView({ block: 'start' });
-  else el.scrollIntoView({ block: 'end' });
+  if (read === 0 || el.scrollHeight > el.clientHeight + EDGE) el.scrollIntoView({ block: 'start' });
+  else (risk ?? el).scrollIntoView({ block: risk ? 'start' : 'end' });
+  if (read > 0) el.scrollTop = (risk ? place(risk) : read) - lineHeight(el);
   note(el);
-  if ((reached.get(el) ?? 0) >= el.scrollHeight - EDGE) return 0;
+  if (read === 0 || !legible(el) || (reached.get(el) ?? 0) >= el.scrollHeight - EDGE) return 0;
   told.add(el);
   return Math.max(1, Math.round(left / lineHeight(el)));
 }
