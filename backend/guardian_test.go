@@ -82,7 +82,7 @@ func TestGuardedSessionsOverTheirPage(t *testing.T) {
 	if len(lines) != 6 {
 		t.Fatalf("%d lines: %s", len(lines), file.body)
 	}
-	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body), nil); err != nil || !c.OK() || c.Steps != 5 || s.ID != "11111111-1111-4111-8111-111111111111" {
+	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body)); err != nil || !c.OK() || c.Steps != 5 || s.ID != "11111111-1111-4111-8111-111111111111" {
 		t.Errorf("%+v %+v %v", s, c, err)
 	}
 	swap := func(i, j int) []byte {
@@ -113,7 +113,7 @@ func TestGuardedSessionsOverTheirPage(t *testing.T) {
 		"another session":        {replace(0, "8111-111111111111", "8111-111111111112"), 1},
 		"a member more in entry": {replace(2, `"entry":{`, `"entry":{"x":1,`), 2},
 	} {
-		if _, got, err := guardian.VerifyExport(bytes.NewReader(c.file), nil); err != nil || got.BrokenAt != c.broken {
+		if _, got, err := guardian.VerifyExport(bytes.NewReader(c.file)); err != nil || got.BrokenAt != c.broken {
 			t.Errorf("%s: broken at %d (%s), %v; want %d", what, got.BrokenAt, got.Why, err, c.broken)
 		}
 	}
@@ -183,7 +183,7 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 		t.Errorf("judges %q, want %q", judges, want)
 	}
 	file := op.call("GET", "/api/guardian/acs/"+a.session+"/export", nil).want(200)
-	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body), nil); err != nil || !c.OK() || c.Steps != len(v.Steps) || s.SealedAt.IsZero() || c.Signed != 0 {
+	if s, c, err := guardian.VerifyExport(bytes.NewReader(file.body)); err != nil || !c.OK() || c.Steps != len(v.Steps) || s.SealedAt.IsZero() || c.Signed != 0 {
 		t.Errorf("%+v %+v %v", s, c, err)
 	}
 	if _, c, err := guardian.VerifyExport(bytes.NewReader(file.body), a.secret); err != nil || !c.OK() || c.Signed != len(v.Steps) {
@@ -202,7 +202,7 @@ func TestASessionFromTheWireToItsExport(t *testing.T) {
 		if bytes.Equal(changed, file.body) {
 			t.Fatalf("%s: %s is not in %s", what, change[0], file.body)
 		}
-		_, alone, err := guardian.VerifyExport(bytes.NewReader(changed), nil)
+		_, alone, err := guardian.VerifyExport(bytes.NewReader(changed))
 		_, keyed, errKey := guardian.VerifyExport(bytes.NewReader(changed), a.secret)
 		onlyKeyed := strings.Contains(what, "id of a request") // what the chain does not cover
 		if err != nil || errKey != nil || keyed.OK() || alone.OK() != onlyKeyed {
@@ -348,5 +348,18 @@ func TestAChangedDecisionIsFound(t *testing.T) {
 	h.start()
 	if c := h.operator().call("GET", "/api/guardian/acs/"+a.session, nil).want(200); c.get("chain", "ok") != "true" || c.get("chain", "foreign") != c.get("chain", "steps") {
 		t.Errorf("after a new secret: %s", c.get("chain"))
+	}
+	// The session goes on with the new one. Its export can be verified with both, in any order, and with neither alone.
+	before := a.secret
+	a.secret = h.guarded().secret
+	a.step("steps/toolCallResult", msg{"tool": msg{"name": "Bash"}, "exit_status": "success", "outputs": []any{}})
+	file := h.operator().call("GET", "/api/guardian/acs/"+a.session+"/export", nil).want(200)
+	for _, c := range []struct {
+		secrets [][]byte
+		ok      bool
+	}{{[][]byte{before, a.secret}, true}, {[][]byte{a.secret, before}, true}, {[][]byte{a.secret}, false}, {[][]byte{before}, false}} {
+		if s, got, err := guardian.VerifyExport(bytes.NewReader(file.body), c.secrets...); err != nil || got.OK() != c.ok || c.ok && got.Signed != s.Steps || !c.ok && !strings.Contains(got.Why, "give each") {
+			t.Errorf("%d secrets: %+v %v", len(c.secrets), got, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@
 package brief
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,3 +29,12 @@ func Clip(text string, most int) string {
 
 // Line is a text on one line, its white space as single spaces.
 func Line(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// breaks are what a line ends with, of any kind, and the white space around it.
+var breaks = regexp.MustCompile(`\s*[\n\v\f\r\x{85}\x{2028}\x{2029}]\s*`)
+
+// Breaks is a text on one line in which it can be seen where it had more: what stands on the next line of a command is
+// another command and no argument.
+func Breaks(text string) string {
+	return Line(breaks.ReplaceAllString(strings.TrimSpace(text), " ⏎ "))
+}

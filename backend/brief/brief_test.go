@@ -34,3 +34,14 @@ func TestLine(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Where a line ended is seen, once for each gap, and not at the ends.
+func TestBreaks(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "ls": "ls", "ls  -l\t.": "ls -l .", "ls\n": "ls", "ls\n\n\n  rm -rf /": "ls ⏎ rm -rf /", "a\r\nb\rc\u2028d\u0085e": "a ⏎ b ⏎ c ⏎ d ⏎ e",
+	} {
+		if got := brief.Breaks(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

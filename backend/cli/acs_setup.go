@@ -308,14 +308,15 @@ func mergeHooks(settings []byte, hooks map[string][]hookGroup) ([]byte, error) {
 		return nil, errors.New("its hooks are no object")
 	}
 	kept := events[:0]
+	emptied := map[string]bool{} // which had these hooks and nothing else; they stay in their place for what is added
 	for _, e := range events {
 		groups, err := withoutACS(e.Value)
 		if err != nil {
 			return nil, fmt.Errorf("its hooks of %s: %w", e.Name, err)
 		}
-		if len(groups) > 0 || string(e.Value) == "[]" {
-			kept = append(kept, wire.Member{Name: e.Name, Value: join(groups)})
-		}
+		before, err := wire.Elements(e.Value)
+		emptied[e.Name] = err == nil && len(before) > 0 && len(groups) == 0
+		kept = append(kept, wire.Member{Name: e.Name, Value: join(groups)})
 	}
 	for _, h := range claudeHooks {
 		for _, g := range hooks[h.event] {
@@ -334,6 +335,7 @@ func mergeHooks(settings []byte, hooks map[string][]hookGroup) ([]byte, error) {
 			kept[j].Value = join(append(groups, raw))
 		}
 	}
+	kept = slices.DeleteFunc(kept, func(m wire.Member) bool { return emptied[m.Name] && string(m.Value) == "[]" })
 	members[i].Value = wire.Compose(kept)
 	if len(kept) == 0 {
 		members = slices.Delete(members, i, i+1)

@@ -198,6 +198,16 @@ func TestRemovingTheHooksLeavesNothingOfThem(t *testing.T) {
 	if got := content(); got != "{\n  \"model\": \"opus\"\n}" {
 		t.Errorf("what was there before became %s", got)
 	}
+	// What is written a second time is the same also where an event had an empty list, or stood before others.
+	for _, before := range []string{`{"hooks":{"Stop":[]}}`, `{"hooks":{"PreToolUse":[],"Other":[ ]}}`, `{"hooks":{"SessionEnd":[],"Stop":[]}}`} {
+		if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, err := writeHooks(file, hooks)
+		if second, err2 := writeHooks(file, hooks); err != nil || err2 != nil || first.change != fileWritten || second != (written{change: fileSame}) {
+			t.Errorf("%s: first %+v, %v; then %+v, %v", before, first, err, second, err2)
+		}
+	}
 	// A link stays one that leads somewhere.
 	real := filepath.Join(dir, "real.json")
 	if _, err := writeHooks(real, hooks); err != nil {

@@ -9,24 +9,26 @@ import (
 	"deskbell/backend/guardian"
 )
 
-// verifyChain recomputes the chain of an exported session. keyFile holds the secret that its signatures were made with;
-// empty: they are not looked at.
-func (a *app) verifyChain(file, keyFile string) error {
+// verifyChain recomputes the chain of an exported session. keyFiles hold the secrets that its signatures were made with;
+// none: they are not looked at.
+func (a *app) verifyChain(file string, keyFiles []string) error {
 	raw, err := a.readFile(file)
 	if err != nil {
 		return err
 	}
-	var secret []byte
-	if keyFile != "" {
+	var secrets [][]byte
+	for _, keyFile := range keyFiles {
 		text, err := os.ReadFile(keyFile)
 		if err != nil {
 			return &exit{exitUsage, err}
 		}
-		if secret = bytes.TrimRight(text, " \t\r\n"); len(secret) == 0 {
+		secret := bytes.TrimRight(text, " \t\r\n")
+		if len(secret) == 0 {
 			return usagef("--key: there is no secret in %s", keyFile)
 		}
+		secrets = append(secrets, secret)
 	}
-	s, c, err := guardian.VerifyExport(bytes.NewReader(raw), secret)
+	s, c, err := guardian.VerifyExport(bytes.NewReader(raw), secrets...)
 	if err != nil {
 		return fmt.Errorf("%s is not the export of a session: %w", file, err)
 	}
@@ -46,15 +48,19 @@ func (a *app) verifyChain(file, keyFile string) error {
 		a.tell("FAIL: broken at step %d: %s", c.BrokenAt, c.Why)
 		return &exit{code: exitFailure}
 	}
+	key := "this key"
+	if len(secrets) > 1 {
+		key = "these keys"
+	}
 	switch {
 	case c.Steps == 0:
 		a.tell("OK: there is nothing to verify: 0 steps, and nothing is signed")
-	case secret == nil:
+	case len(secrets) == 0:
 		a.tell("OK: consistent in itself, %s; without --key that does not show who wrote it", plural(c.Steps, "step"))
 	case c.Signed == c.Steps:
-		a.tell("OK: signed with this key, %s", plural(c.Steps, "step"))
+		a.tell("OK: signed with %s, %s", key, plural(c.Steps, "step"))
 	default:
-		a.tell("OK: %s, %d of them signed with this key; the others were never answered", plural(c.Steps, "step"), c.Signed)
+		a.tell("OK: %s, %d of them signed with %s; the others were never answered", plural(c.Steps, "step"), c.Signed, key)
 	}
 	a.tell("Nothing covers the hub's own times, the folder, and the message that asked.")
 	if s.SealedAt.IsZero() {

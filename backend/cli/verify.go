@@ -22,7 +22,8 @@ import (
 type verifyFlags struct {
 	signature, callbackURL, to                 string
 	ref, secretEnv, secretFile, agent, ed25519 string
-	at, key                                    string
+	at                                         string
+	keys                                       []string
 	noFreshness, acs                           bool
 }
 
@@ -40,7 +41,7 @@ request and every link of the chain, that each answer is that of its step, and t
 who, why, and with what changed. It says that all of them hold, or which one does not. Nothing covers the hub's own times, and
 of a session that has not ended the last steps may be missing. Without a key that shows that the file is consistent in itself, not who wrote it: anybody can write such a file.
 With --key and the hub's acs/hmac.key it checks the signature of every request and answer too: whoever wrote them has that
-key, the hub or the agent's host.
+key, the hub or the agent's host. A session that went on with a new secret needs the old one too: --key once for each.
 
 Otherwise it prints what the signature binds, then OK, or why not. One key is needed: --secret with env:NAME (the environment),
 file:PATH, secret:NAME or agent:ID (both from the data folder), its short forms, or --ed25519 with the hub's public key.
@@ -52,11 +53,11 @@ Exit codes: 0 the signature or the chain holds, 1 it does not, 2 bad usage.`,
 			"  deskbell verify --acs acs-session.jsonl --key ~/.local/share/deskbell/acs/hmac.key",
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if f.key != "" && !f.acs {
+			if len(f.keys) > 0 && !f.acs {
 				return usagef("--key belongs to --acs; for a signed payload it is --secret")
 			}
 			if f.acs {
-				return a.verifyChain(args[0], f.key)
+				return a.verifyChain(args[0], f.keys)
 			}
 			return a.verify(args[0], f)
 		},
@@ -73,7 +74,7 @@ Exit codes: 0 the signature or the chain holds, 1 it does not, 2 bad usage.`,
 	fl.StringVar(&f.at, "at", "", "check as of this `TIME` (RFC 3339 or Unix seconds) instead of now")
 	fl.BoolVar(&f.noFreshness, "no-freshness", false, "do not mind how old the signature is")
 	fl.BoolVar(&f.acs, "acs", false, "check the chain of a guarded session's export")
-	fl.StringVar(&f.key, "key", "", "with --acs: the `FILE` of the secret shared with agents' hosts; their signatures are checked too")
+	fl.StringArrayVar(&f.keys, "key", nil, "with --acs: the `FILE` of a secret shared with agents' hosts, once for each; their signatures are checked too")
 	for _, other := range []string{"signature", "callback-url", "to", "secret", "secret-env", "secret-file", "agent-secret", "ed25519", "at", "no-freshness"} {
 		c.MarkFlagsMutuallyExclusive("acs", other)
 	}

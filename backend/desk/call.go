@@ -405,12 +405,12 @@ func isAddress(name, value string) bool {
 }
 
 // viewChanged is what the person changed of a call before allowing it.
-func viewChanged(c *inbox.Call, o *inbox.Outcome) []changedView {
-	changed, _ := wire.Members(o.Arguments) // none: nothing was
+func viewChanged(arguments, allowed []byte) []changedView {
+	changed, _ := wire.Members(allowed) // none: nothing was
 	var views []changedView
 	for _, m := range changed {
 		v := changedView{Name: shortSpans(m.Name), From: []render.Span{}, To: argumentSpans(m.Value)}
-		if asked, ok := wire.Get(c.Arguments, m.Name); ok {
+		if asked, ok := wire.Get(arguments, m.Name); ok {
 			v.From = argumentSpans(asked)
 			v.Diff = longChange(m.Name, argumentText(asked), argumentText(m.Value))
 		}

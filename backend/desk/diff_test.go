@@ -145,7 +145,7 @@ func TestAChangeOfALongArgumentIsShown(t *testing.T) {
 		asked, allowed string
 		want           string
 	}{{string(asked), string(allowed), "+1 -1: shows +1 -1"}, {`{"command":"a"}`, `{"command":"b"}`, ""}} {
-		views := viewChanged(&inbox.Call{Arguments: []byte(c.asked)}, &inbox.Outcome{Arguments: []byte(c.allowed)})
+		views := viewChanged([]byte(c.asked), []byte(c.allowed))
 		raw, err := json.Marshal(views[0].Diff)
 		var d shownDiff
 		if err != nil || json.Unmarshal(raw, &d) != nil {

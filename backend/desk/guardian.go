@@ -131,6 +131,7 @@ type stepView struct {
 	Judge       string        `json:"judge,omitempty"`
 	Rule        string        `json:"rule,omitempty"`
 	Reason      []render.Span `json:"reason,omitempty"`
+	Changed     []changedView `json:"arguments_changed,omitempty"`
 	WaitedMs    int64         `json:"waited_ms,omitempty"`
 	Item        string        `json:"item,omitempty"`
 	Codes       []string      `json:"codes"`
@@ -170,7 +171,7 @@ func viewStep(s guardian.Step, j gate.Judgement, judged bool) stepView {
 	if !judged {
 		return v
 	}
-	v.Tool, v.Judge, v.Item = spansOrNone(j.Call.Tool), j.Judge, j.Item
+	v.Tool, v.Judge, v.Item, v.Changed = spansOrNone(j.Call.Tool), j.Judge, j.Item, viewChanged(j.Call.Arguments, j.Changed)
 	if j.Reason != "" {
 		v.Reason = shortSpans(j.Reason)
 	}

@@ -269,7 +269,7 @@ func (d *Desk) addCall(ctx context.Context, v *detail, it inbox.Item) error {
 		v.RuleOffers = offers
 		return err
 	}
-	v.Outcome.Changed = viewChanged(c, it.Outcome)
+	v.Outcome.Changed = viewChanged(c.Arguments, it.Outcome.Arguments)
 	id, byRule := strings.CutPrefix(it.Outcome.Actor, gate.RuleJudge)
 	if !byRule {
 		return nil

@@ -114,10 +114,11 @@ type NotExportError struct {
 func (e *NotExportError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why) }
 
 // VerifyExport reads an export, recomputes every hash in it, and checks that each answer is that of its step. Without a
-// secret that shows that the file is consistent in itself. With the secret that was shared with the agent's host it also
-// checks both signatures of every step that was answered (Chain.Signed): only who has the secret can have written those.
-// The session is as the export says. Errors: *NotExportError, and the reader's.
-func VerifyExport(r io.Reader, secret []byte) (Session, Chain, error) {
+// secret that shows that the file is consistent in itself. With the secrets that were shared with the agent's host, more
+// than one where a session went on with a new one, it also checks both signatures of every step that was answered
+// (Chain.Signed): only who has one of them can have written those. The session is as the export says. Errors:
+// *NotExportError, and the reader's.
+func VerifyExport(r io.Reader, secrets ...[]byte) (Session, Chain, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxExportLine)
 	n := 0
@@ -152,11 +153,12 @@ func VerifyExport(r io.Reader, secret []byte) (Session, Chain, error) {
 	}
 	s := head.Session.session()
 	c := exportCheck{session: s}
-	if len(secret) > 0 {
-		var err error
-		if c.key, err = signing.SessionKey(secret, s.ID); err != nil {
+	for _, secret := range secrets {
+		key, err := signing.SessionKey(secret, s.ID)
+		if err != nil {
 			return s, c.Chain, err
 		}
+		c.keys = append(c.keys, key)
 	}
 	for {
 		var line exportStep
@@ -179,8 +181,8 @@ func VerifyExport(r io.Reader, secret []byte) (Session, Chain, error) {
 type exportCheck struct {
 	Chain
 	session Session
-	key     []byte // nil: signatures are not looked at
-	last    string // the method of the last step
+	keys    [][]byte // none: signatures are not looked at
+	last    string   // the method of the last step
 	// platform is whether any step names a platform, and named whether one names the session's.
 	platform, named bool
 }
@@ -258,17 +260,22 @@ func (c *exportCheck) line(line exportStep) {
 		return
 	}
 	c.next(st, line.account(), func() string {
-		if line.Answer == nil || c.key == nil {
+		if line.Answer == nil || len(c.keys) == 0 {
 			return ""
 		}
-		switch request, answered := st.signedBy(c.key); {
-		case !answered:
-			return "the answer's signature is not right: it was not written with this key, or was changed"
-		case !request:
-			return "the request's signature is not right: it was not written with this key, or was changed"
+		asked := false // whose request is signed with one of the keys
+		for _, key := range c.keys {
+			request, answered := st.signedBy(key)
+			if request && answered {
+				c.Signed++
+				return ""
+			}
+			asked = asked || request
 		}
-		c.Signed++
-		return ""
+		if asked {
+			return "the answer's signature is not right: it was not written with this key, or was changed"
+		}
+		return "the request's signature is not right: it was not written with this key, or was changed; with a new secret a session goes on with another key, so give each"
 	})
 	c.last = st.Method
 	if p := params.Metadata.Platform; p != "" {

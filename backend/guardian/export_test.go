@@ -19,7 +19,7 @@ func exported(t testing.TB) []byte {
 
 // The vectors of ACS §8.2 in the form of an export.
 func TestVerifyExport(t *testing.T) {
-	s, c, err := VerifyExport(bytes.NewReader(exported(t)), nil)
+	s, c, err := VerifyExport(bytes.NewReader(exported(t)))
 	if err != nil || !c.OK() || c.Steps != 2 || c.Head != s.Head {
 		t.Errorf("%+v %+v %v", s, c, err)
 	}
@@ -42,7 +42,7 @@ func TestWhatIsNoExport(t *testing.T) {
 		"a line without end":    {lines[0] + strings.Repeat(" ", maxExportLine+1), 2},
 	} {
 		var not *NotExportError
-		if _, _, err := VerifyExport(strings.NewReader(c.file), nil); !errors.As(err, &not) || not.Line != c.line {
+		if _, _, err := VerifyExport(strings.NewReader(c.file)); !errors.As(err, &not) || not.Line != c.line {
 			t.Errorf("%s: %v, want line %d", what, err, c.line)
 		}
 	}
@@ -59,7 +59,7 @@ func FuzzVerifyExport(f *testing.F) {
 		if _, _, err := VerifyExport(bytes.NewReader(file), []byte("secret")); err != nil && !errors.As(err, new(*NotExportError)) {
 			t.Error(err)
 		}
-		s, c, err := VerifyExport(bytes.NewReader(file), nil)
+		s, c, err := VerifyExport(bytes.NewReader(file))
 		if err == nil && c.OK() && (c.Steps != s.Steps || c.Head != s.Head) {
 			t.Errorf("%+v passed for %+v", c, s)
 		}

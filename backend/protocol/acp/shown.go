@@ -101,7 +101,7 @@ var telling = []string{"command", "file_path", "path", "url", "query", "prompt",
 func toolTitle(tool string, input []byte) string {
 	for _, name := range telling {
 		if text := wire.Text(input, name); text != "" {
-			return brief.Clip(brief.Line(tool+": "+text), maxTitle)
+			return brief.Clip(brief.Breaks(tool+": "+text), maxTitle)
 		}
 	}
 	return brief.Clip(brief.Line(tool), maxTitle)

@@ -260,7 +260,7 @@ func title(s *step) string {
 	case "steps/preCompact":
 		return "Compact the context"
 	}
-	return brief.Clip(brief.Line(describe(c.Tool, c.Arguments)), maxTitle)
+	return brief.Clip(brief.Breaks(describe(c.Tool, c.Arguments)), maxTitle)
 }
 
 // telling are the arguments that say most of a call, best first: what is looked for says more than where.
@@ -321,7 +321,7 @@ func Retell(method string, params []byte) (line, turn string) {
 	tool := wire.Text(wireOf(payload, "tool"), "name")
 	switch method {
 	case "steps/toolCallRequest":
-		return brief.Clip(brief.Line(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
+		return brief.Clip(brief.Breaks(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
 	case "steps/toolCallResult":
 		return brief.Clip(brief.Line(tool+": "+wire.Text(payload, "exit_status")), maxSummary), turn
 	case "steps/userMessage":
@@ -341,7 +341,7 @@ func Retell(method string, params []byte) (line, turn string) {
 	}
 	if m, _, _ := lookup(method); m.mcp == toolsCall {
 		inner := wireOf(payload, "params")
-		return brief.Clip(brief.Line(describe(mcpTool(wire.Text(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
+		return brief.Clip(brief.Breaks(describe(mcpTool(wire.Text(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
 	}
 	return "", turn
 }

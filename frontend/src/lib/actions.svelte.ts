@@ -8,6 +8,7 @@ import { decisions } from './decide.svelte';
 import { desk } from './desk.svelte';
 import { drafts, type Editor } from './drafts.svelte';
 import { inFirstRun } from './firstrun';
+import { plural } from './format';
 import { focusField } from './formfocus';
 import { inbox } from './inbox.svelte';
 import { asksLeave } from './itemwords';
@@ -16,7 +17,7 @@ import { focusItem, focusList, focusPage, go, leaveAgent, leavePi, leaveSession,
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
 import { rules } from './rules.svelte';
-import { inSight, unseen } from './sight';
+import { bring, inSight, unseen } from './sight';
 import { talk } from './talk.svelte';
 import type { Box, Detail, Option } from './types';
 import { isBox, UNDO, ui, type View } from './ui.svelte';
@@ -158,13 +159,14 @@ function chooseByKey(n: number): void {
   else if (decisions.sender?.id === d.id) decisions.sender.tick?.(n);
 }
 
-/** A call or a process is allowed only after what will run, and what is risky about it, was in sight: else it is brought there, and the next press counts. */
+/** A call or a process is allowed only after what will run, and what is risky about it, was in sight to its end, or the
+ *  person was told how much was not: else it is brought there, and the next press counts. */
 function wasRead(d: Detail): boolean {
   const reading = reader.detail?.id === d.id ? document.querySelector('[data-item-pane] [data-reading]') : null;
   const first = reading && unseen(reading);
   if (!first) return reading !== null;
-  first.scrollIntoView({ block: 'start' });
-  ui.hint('Read what will run first, then press again.');
+  const left = bring(first);
+  ui.hint(left === 0 ? 'Read what will run first, then press again.' : `${plural(left, 'line')} of it ${left === 1 ? 'was' : 'were'} not on screen yet. Read on, or press again to allow ${left === 1 ? 'it' : 'them'} unread.`);
   return false;
 }
 

@@ -96,6 +96,6 @@ export type StepKind = 'session' | 'turn' | 'prompt' | 'call' | 'result' | 'answ
 export interface StepView {
   /** `sent_at` is what the agent says, 0 where it says nothing that is a time. */
   seq: number; at: number; sent_at: number; method: string; what: StepKind; text: Text; tool?: Text; turn?: string;
-  verdict: '' | 'allow' | 'deny' | 'modify'; judge?: string; rule?: string; reason?: Text; waited_ms?: number; item?: string;
+  verdict: '' | 'allow' | 'deny' | 'modify'; judge?: string; rule?: string; reason?: Text; arguments_changed?: ArgumentChange[]; waited_ms?: number; item?: string;
   codes: string[]; request_hash: string; hash: string;
 }

@@ -18,19 +18,80 @@ export function inSight(el: Element): boolean {
   return is.bottom <= bottom + 1 || (is.height > bottom - top && bottom - top >= ROOM && bottom - is.top >= 0.6 * (bottom - top));
 }
 
-const seen = new WeakSet<Element>();
-const steps = Array.from({ length: 21 }, (_, i) => i / 20);
+/** How far each of what must be read was read without a gap, in pixels from its own beginning. */
+const reached = new WeakMap<Element, number>();
+/** What was said to be unread, and so may be decided without. */
+const told = new WeakSet<Element>();
 
-/** Attached to what must be read before it is decided: keeps in mind whether it was ever in sight. */
-export function mustBeSeen(el: HTMLElement): () => void {
-  el.dataset['look'] = '';
-  const note = () => { if (inSight(el)) seen.add(el); };
-  const watcher = new IntersectionObserver(note, { threshold: steps });
-  watcher.observe(el);
-  return () => watcher.disconnect();
+/** How much may stay below the edge: less than a line. */
+const EDGE = 8;
+
+/** Where the content of `el` that is in sight begins and ends, in pixels from its own beginning. */
+function shownPart(el: Element): { from: number; to: number } {
+  const is = el.getBoundingClientRect();
+  let top = Math.max(0, is.top);
+  let bottom = Math.min(innerHeight, is.bottom);
+  for (let box = el.parentElement; box !== null && box !== document.body; box = box.parentElement) {
+    if (!/auto|scroll|hidden|clip/.test(getComputedStyle(box).overflowY)) continue;
+    const edge = box.getBoundingClientRect();
+    top = Math.max(top, edge.top);
+    bottom = Math.min(bottom, edge.bottom);
+  }
+  return { from: top - is.top + el.scrollTop, to: bottom - is.top + el.scrollTop };
 }
 
-/** The first of what must be read inside `where` that was never in sight. */
+/** Whether enough of `el` is in sight to read it. */
+function legible(el: Element): boolean {
+  const { from, to } = shownPart(el);
+  return to - from >= Math.min(ROOM, el.clientHeight) - EDGE;
+}
+
+function note(el: Element): void {
+  const { from, to } = shownPart(el);
+  const before = reached.get(el) ?? 0;
+  if (legible(el) && from <= before + EDGE && to > before) reached.set(el, to);
+}
+
+/** Attached to what must be read before it is decided: keeps in mind how much of it was ever in sight. */
+export function mustBeSeen(el: HTMLElement): () => void {
+  el.dataset['look'] = '';
+  const look = () => note(el);
+  const watcher = new IntersectionObserver(look, { threshold: steps });
+  watcher.observe(el);
+  document.addEventListener('scroll', look, { capture: true, passive: true }); // its own, and that of what is around it
+  return () => {
+    watcher.disconnect();
+    document.removeEventListener('scroll', look, { capture: true });
+  };
+}
+
+const steps = Array.from({ length: 21 }, (_, i) => i / 20);
+
+const lineHeight = (el: Element): number => parseFloat(getComputedStyle(el).lineHeight) || 20;
+
+/** How many lines of `el` are below what its own frame shows now. */
+export const linesBelow = (el: Element): number => Math.max(0, Math.round((el.scrollHeight - el.scrollTop - el.clientHeight - EDGE) / lineHeight(el)));
+
+/** The first of what must be read inside `where` that was not read to its end, nor said to be so. */
 export function unseen(where: Element): Element | undefined {
-  return [...where.querySelectorAll('[data-look]')].find((el) => !seen.has(el) && !inSight(el));
+  return [...where.querySelectorAll('[data-look]')].find((el) => {
+    note(el);
+    return !told.has(el) && (reached.get(el) ?? 0) < el.scrollHeight - EDGE;
+  });
+}
+
+/** Brings into sight what of `el` was not, a marked stretch of it first. Says how many lines of it were unread: after that
+ *  it may be decided without them. None, where all of it is in sight now, or where its beginning must be read first. */
+export function bring(el: Element): number {
+  const read = reached.get(el) ?? 0;
+  const left = el.scrollHeight - read;
+  const place = (of: Element) => of.getBoundingClientRect().top - el.getBoundingClientRect().top + el.scrollTop;
+  const risk = [...el.querySelectorAll('mark')].find((m) => place(m) > read - EDGE);
+  if (read === 0 || el.scrollHeight > el.clientHeight + EDGE) el.scrollIntoView({ block: 'start' });
+  else (risk ?? el).scrollIntoView({ block: risk ? 'start' : 'end' });
+  if (read > 0) el.scrollTop = (risk ? place(risk) : read) - lineHeight(el);
+  note(el);
+  if (read === 0 || !legible(el) || (reached.get(el) ?? 0) >= el.scrollHeight - EDGE) return 0;
+  told.add(el);
+  return Math.max(1, Math.round(left / lineHeight(el)));
 }

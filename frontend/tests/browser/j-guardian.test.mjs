@@ -194,6 +194,33 @@ test('the Guardian shows who asks, what came of it, and that the record is whole
   await page.says('[data-decision]', /Denied/);
 });
 
+test('a step that was allowed with changes shows them', guarded, async ({ hub, page, p, given: g }) => {
+  const c = await g.call('Bash', { command: 'rm -rf build' });
+  await hub.call('POST', `/api/items/${c.id}/resolve`, { resolution: 'answered', value: 'allow_edited', edited: { arguments: { command: 'ls build' } } });
+  await c.answer;
+  await page.keys('g', 'g');
+  await page.says('main li', /claude-code:web-app/);
+  await page.keys('j', 'Enter');
+  await p.locator('.step', { hasText: 'rm -rf build' }).click();
+  await page.says('section[aria-label^="Step"] table', /removed\s*rm -rf build[\s\S]*added\s*ls build/);
+});
+
+test('the sessions of the doctor are folded, and nobody else’s', guarded, async ({ hub, page, p, given: g }) => {
+  for (let i = 0; i < 2; i++) {
+    const doctor = await Guarded.start(hub, { platform: 'deskbell', id: 'doctor' });
+    await doctor.step('steps/sessionStart', {});
+    await doctor.end();
+  }
+  await g.step('steps/sessionStart', {});
+  await g.end();
+  await page.keys('g', 'g');
+  await page.says('main details summary', /^2 sessions of the doctor$/);
+  await page.says('main section', /Ended[\s\S]*claude-code:web-app/);
+  assert.equal(await p.locator('main section li').count(), 1);
+  await p.click('main details summary');
+  assert.ok(await p.locator('main details li').first().isVisible());
+});
+
 test('a broken chain says which step, shows it and marks it; a guarded agent asks for leave', guarded, async ({ page, p, given: g }) => {
   await g.step('steps/sessionStart', {});
   await g.prompt('Hello.');
