@@ -38,6 +38,8 @@ export interface Row {
   to?: Text;
   /** It ended because it could not reach its addressee. */
   undelivered?: boolean;
+  /** The agent did not get the answer, or it is not known whether it did. */
+  lost?: 'not-delivered' | 'not-known';
   progress?: Progress;
   /** What was chosen or written, where that is one text. */
   answer?: Text;
@@ -126,6 +128,8 @@ export interface Detail extends Row {
   default_value?: Record<string, unknown>;
   outcome?: Outcome;
   push?: Push; track?: Track;
+  /** It was answered, and is not known yet to have been handed over. */
+  on_way?: boolean;
   history: HistoryEntry[];
   /** Set while `resolve.hold_seconds` keeps a decision back: it is committed at this time unless undone. */
   held_decision?: { commit_at: number; resolution: string };
