@@ -207,6 +207,9 @@ func (l *live) item(e *epoch, a pirpc.Ask) inbox.Item {
 	if !a.Deadline.IsZero() {
 		// A little before the dialog's own end, so that the card has expired when that comes.
 		it.ExpiresAt = a.Deadline.UTC().Truncate(time.Millisecond).Add(-2 * time.Millisecond)
+		if it.ExpiresAt.Before(now) { // nothing ends before it came
+			it.ExpiresAt = now
+		}
 	}
 	return it
 }
