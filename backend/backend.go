@@ -190,7 +190,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Store: h.store, Settings: h.settings, Gate: h.gate, Guardian: h.guardian, Crew: h.store.Crew(),
 		Secrets: h.secrets, Practice: h.practice,
 		Transcripts: h.store.Transcripts(), Pi: piDesk{h.pi}, Momentary: isPi, Network: h.mapv1.Net,
-		Export: ma2h.Export, OnStop: h.agentStopped, Budgets: h.ma2h.Budgets, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data, Command: command(h.cfg),
+		Export: ma2h.Export, OnStop: h.agentStopped, OnResume: h.agentResumed, OnCredential: h.mapv1.Unproved, Budgets: h.ma2h.Budgets, URL: h.URL, Version: config.Version, Dev: h.cfg.Dev, DataDir: h.cfg.Data, Command: command(h.cfg),
 		Notifications: h.notificationState, Now: h.now, Log: h.log,
 	})
 	routes := append(h.desk.Routes(), probes(h.store)...)
@@ -220,7 +220,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
 	// is taken for an old one, and nobody can answer a card that leads nowhere.
-	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.pi.LeaveUntold(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx), h.endTranscripts(ctx)); err != nil {
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.pi.LeaveUntold(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx), h.endTranscripts(ctx), h.holdMAP(ctx)); err != nil {
 		return fmt.Errorf("requests of an earlier start: %w", err)
 	}
 	return nil

@@ -65,6 +65,12 @@ func TestLimits(t *testing.T) {
 	op.answer(id, msg{"resolution": "declined", "comment": x(16385)}).want(422)
 	op.answer(id, msg{"resolution": "answered", "value": x(262144)}).want(422)
 	bot.call("POST", "/v1/messages/"+id+"/cancel", msg{"comment": x(16385)}).want(422)
+	for _, null := range []string{"cancel", "ack"} { // nothing said is an empty or absent body
+		r := bot.call("POST", "/v1/messages/"+id+"/"+null, map[string]string{"cancel": `{"comment":null}`, "ack": `{"note":null}`}[null]).want(400)
+		if r.code() != "validation_error" || !strings.Contains(string(r.body), "must not be a JSON null") {
+			t.Errorf("%s: %s", null, r.body)
+		}
+	}
 	op.answer(id, msg{"resolution": "answered", "value": x(200000), "comment": x(16384)}).want(200)
 	bot.call("GET", "/v1/messages/"+id, nil).want(200)
 	bot.call("POST", "/v1/messages/"+id+"/ack", msg{"note": x(16385)}).want(422)

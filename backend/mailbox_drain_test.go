@@ -521,7 +521,7 @@ func TestInboxAck(t *testing.T) {
 	if rows := a.drain(as); len(rows) != 0 {
 		t.Errorf("%v", rows)
 	}
-	for _, bad := range []string{`{}`, `{"ids":null}`, `{"ids":"x"}`, `{"ids":[7]}`, `[]`, `{"ids":[],"note":7}`, `{"ids":[]`} {
+	for _, bad := range []string{`{}`, `{"ids":null}`, `{"ids":"x"}`, `{"ids":[7]}`, `[]`, `{"ids":[],"note":7}`, `{"ids":[],"note":null}`, `{"ids":[null]}`, `{"ids":["x",null]}`, `{"ids":[]`} {
 		if r := a.call("POST", "/v1/inbox/ack", bad).want(400); r.code() != "validation_error" {
 			t.Errorf("%s: %s", bad, r.body)
 		}

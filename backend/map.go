@@ -78,6 +78,19 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 	}), nil
 }
 
+// holdMAP tells the network which agents the operator stopped: they are no less so for a crash between that and the telling.
+func (h *Hub) holdMAP(ctx context.Context) error {
+	stops, err := h.store.Stops(ctx)
+	if err != nil {
+		return err
+	}
+	var peers []string
+	for _, s := range stops {
+		peers = append(peers, s.Agent)
+	}
+	return h.mapv1.Net.Do(ctx, func(tx *mapnet.Tx) error { tx.StopsAre(peers); return nil })
+}
+
 // enrolMAP makes an agent of the network known to the fleet, unless the operator wants nothing of it.
 func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
 	id := mapv1.PeerID(agent)

@@ -12,11 +12,15 @@ func TestMAPPage(t *testing.T) {
 	a := h.mapAgent("a", msg{"scopes": []string{"team"}})
 	h.mapAgent("b", msg{"parent": "a"})
 	op := h.operator()
-	id := a.do("mail/create", msg{"subject": "Plan", "initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": msg{"text": "**Hello**"}}}).get("conversation", "id")
+	id := a.do("mail/create", msg{"subject": "Plan", "initialParticipants": []msg{{"id": "b"}}, "initialTurn": msg{"contentType": "text", "content": msg{"text": "Delete build/*.o and src/*.o now?\n[click](https://example.org)"}}}).get("conversation", "id")
 	a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "hidden"}, "visibility": msg{"type": "private"}})
 	got := op.call("GET", "/api/conversations/"+id, nil).want(200)
-	if s := string(got.body); strings.Contains(s, "hidden") || !strings.Contains(s, "strong") || got.get("inside") != "false" {
+	if s := string(got.body); strings.Contains(s, "hidden") || got.get("turns", "0", "html") != `<p class="written">Delete build/*.o and src/*.o now?`+"\n[click](https://example.org)</p>" || got.get("inside") != "false" {
 		t.Errorf("%s", s)
+	}
+	a.do("map/send", msg{"to": "human", "payload": msg{"text": "Look:\nmake __init__ *now*"}, "meta": msg{"expectsResponse": true}})
+	if html := op.call("GET", "/api/items/"+h.mapItem("Look:").ID, nil).want(200).get("body_html"); html != `<p class="written">Look:`+"\nmake __init__ *now*</p>" {
+		t.Errorf("the item reads %s", html)
 	}
 	news := func() string { return op.call("GET", "/api/state", nil).want(200).get("counts", "conversations") }
 	if got.get("unread") != "true" || news() != "1" {

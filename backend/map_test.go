@@ -153,6 +153,14 @@ func TestMAPCredentials(t *testing.T) {
 	if f := p.do("map/auth/refresh", msg{"refreshToken": agent.token}); f.get("accessToken") == "" {
 		t.Errorf("%s", f.raw)
 	}
+	before := h.operator()
+	before.call("PATCH", "/v1/settings", msg{"map.require_credential": false}).want(200)
+	without := h.mapAgent("without")
+	before.call("PATCH", "/v1/settings", msg{"map.require_credential": true}).want(200)
+	if <-without.closed; without.code != 4401 {
+		t.Errorf("who is there without a credential as one is required: closed with %d, want 4401", without.code)
+	}
+	p.do("map/agents/list", nil) // who has proved itself stays
 	q := h.dialMAP("/map?token=" + h.token)
 	if f := q.do("map/connect", msg{"protocolVersion": 1, "participantType": "system"}); f.get("principal", "id") != "operator" {
 		t.Errorf("%s", f.raw)

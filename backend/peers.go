@@ -15,6 +15,8 @@ import (
 type speaker struct {
 	// stop ends what an agent does, as the operator told, and says how many agents ended for good with it.
 	stop func(agent string) (ended int, err error)
+	// resumed lets an agent go on as the operator told; nil: nothing was ended but what begins anew by itself.
+	resumed func(agent string) error
 	// mailed tells an agent of what is new in its mailbox; nil: nobody need be told.
 	mailed func(agent string)
 	// ownWords says that its binding puts what is in a mailbox into its own words: its agents have no secret to sign with.
@@ -31,7 +33,7 @@ func (h *Hub) peers() map[string]speaker {
 	}
 	return map[string]speaker{
 		acs.Name:   {stop: goesOn(h.acs.Stop)},
-		mapv1.Name: {stop: goesOn(h.mapv1.Stop), ownWords: true},
+		mapv1.Name: {stop: goesOn(h.mapv1.Stop), resumed: h.mapv1.Resume, ownWords: true},
 		pi.Name:    {stop: goesOn(h.stopPi), ownWords: true},
 		acp.Name:   {stop: h.acp.Stop, mailed: h.acp.Mail, ownWords: true},
 	}
@@ -54,6 +56,14 @@ func (h *Hub) agentStopped(agent string) (ended int, err error) {
 		return p.stop(agent)
 	}
 	return h.acp.Stop(agent)
+}
+
+// agentResumed tells the protocol of a peer that the operator lets it go on.
+func (h *Hub) agentResumed(agent string) error {
+	if p, ok := h.peer(agent); ok && p.resumed != nil {
+		return p.resumed(agent)
+	}
+	return nil
 }
 
 // seal returns what makes rows of an agent's entries.

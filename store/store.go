@@ -109,7 +109,11 @@ func holder(path string) int {
 
 func (s *Store) open(ctx context.Context) (err error) {
 	path := filepath.Join(s.dir, DatabaseFile)
-	if info, err := os.Stat(path); err == nil && info.Size() == 0 && s.hadLife() {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.hadLife():
+		s.log.Warn("the folder has been used, but its database is gone: an empty one is made", "path", path)
+	case err == nil && info.Size() == 0 && s.hadLife():
 		return fmt.Errorf("%s is damaged: it is empty, though the folder has been used. Restore it from a backup, or remove it to begin anew", path)
 	}
 	all, err := migrations()

@@ -174,7 +174,7 @@ func (w *waiter) again(err error, attempt int, pause time.Duration) error {
 	case ok && refused.Status == http.StatusTooManyRequests && w.patience > 0:
 		return err
 	case ok && refused.Status == http.StatusTooManyRequests:
-		w.say("%s: trying again in %s", refused.Message, span(pause))
+		w.sayPause(refused, attempt, pause)
 	}
 	return nil
 }
@@ -279,7 +279,7 @@ func (w *waiter) report(ctx context.Context, m message) error {
 		}
 	}
 	how := m.Status
-	if m.Response.Defaulted {
+	if d.Actor == client.DefaultActor { // "defaulted" is bound by nothing
 		how += ", the default answer was taken"
 	}
 	if d.Edited {

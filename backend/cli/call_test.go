@@ -8,10 +8,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"deskbell/backend"
+	"deskbell/backend/client"
+	"deskbell/backend/signing"
 )
 
 // against runs a command against a hub that answers as answers says, and returns what it printed and what it sent.
@@ -41,7 +46,10 @@ func against(t *testing.T, answers map[string]string, args ...string) (code int,
 	var o, e bytes.Buffer
 	a := &app{in: strings.NewReader(""), out: &o, err: &e, getenv: func(string) string { return "" }}
 	root := a.root()
-	root.SetArgs(append(args, "--data", dir, "--addr", strings.TrimPrefix(s.URL, "http://")))
+	if !slices.Contains(args, "--data") {
+		args = append(args, "--data", dir)
+	}
+	root.SetArgs(append(args, "--addr", strings.TrimPrefix(s.URL, "http://")))
 	root.SetErr(&e)
 	code = a.exitCode(root.ExecuteContext(t.Context()))
 	return code, o.String() + e.String(), sent
@@ -190,6 +198,60 @@ func TestGrantsNameWhatTheyAreFor(t *testing.T) {
 	for _, want := range []string{"RESOURCE", "map/a", "github:repo:write  o/r       GITHUB  once, until"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
+// A delivery that was verified once is not taken by the next run either, whatever became of it in the first.
+func TestADeliveryIsTakenOnceByAllRuns(t *testing.T) {
+	const directive = `{"ma2h_version":"0.6","type":"directive","id":"dir_1","from":"human:me","to":"agent:bot","created_at":"2026-09-13T12:00:00Z","title":"Hold"}`
+	context, err := signing.EntryOf("directive", []byte(directive), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, err := context.Sign(signing.HMACKey([]byte("s")), time.Now().Unix(), "jti_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := `{"messages":[{"directive":` + directive + `,"signature":` + strconv.Quote(signing.Prefixed(header)) + `}]}`
+	data, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"the command failed", "refused: signature nonce was used before"} {
+		code, out, _ := against(t, map[string]string{"GET /v1/inbox": row}, "inbox", "--agent", "bot", "--token", "t", "--secret-file", secret, "--exec", "false", "--data", data)
+		if code != exitFailure || !strings.Contains(out, want) {
+			t.Errorf("run %d: exit code %d: %s", i+1, code, out)
+		}
+	}
+}
+
+// Pauses that are too short to name are told once.
+func TestShortPausesAreToldOnce(t *testing.T) {
+	var e bytes.Buffer
+	a := &app{err: &e}
+	busy := &client.Error{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many"}
+	for attempt, pause := range []time.Duration{100 * time.Millisecond, 900 * time.Millisecond, 2 * time.Second} {
+		_ = a.tryingOn(busy, attempt, pause)
+	}
+	if e.String() != "too many: trying again soon\ntoo many: trying again in 2 s\n" {
+		t.Errorf("%q", e.String())
+	}
+}
+
+// An answer that comes to the mailbox says whether somebody decided, and whether the words are theirs.
+func TestAnAnswerSaysWhoseItIs(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"value":"hold","actor":"human:me"}`:                  "  msg_1: answered hold\n",
+		`{"value":"hold","actor":"system:default_on_expire"}`:  "  msg_1: answered hold (nobody answered: the default was taken)\n",
+		`{"value":"hold","edited":true,"actor":"human:me"}`:    "  msg_1: answered hold (an answer of their own)\n",
+		`{"value":"hold","actor":"human:me","defaulted":true}`: "  msg_1: answered hold\n",
+	} {
+		var o bytes.Buffer
+		r := newReader(&app{out: &o, err: io.Discard}, &inboxFlags{})
+		e := client.Entry{Kind: "response", Key: "res_1", From: "human:me", Object: []byte(`{"in_reply_to":"msg_1","resolution":"answered","resolution_id":"res_1","defaulted":true,"response":` + answer + `}`)}
+		if err := r.printEntry(e); err != nil || !strings.HasSuffix(o.String(), want) {
+			t.Errorf("%s: %q, %v; want %q", answer, o.String(), err, want)
 		}
 	}
 }

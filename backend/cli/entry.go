@@ -92,7 +92,7 @@ func (r *reader) report(ev client.Event) error {
 		return nil
 	case client.EventFailed:
 		r.failed = true
-		r.say("%s: %s. It comes again, unless it has ended.", e.Key, ev.Err)
+		r.say("%s: %s. It comes again after the hub's visibility time-out, unless it has ended.", e.Key, ev.Err)
 	case client.EventInterrupted:
 		r.failed = true
 		r.say("%s from %s: an earlier run was cut short while it acted on it; it is not run again (--rerun would).", e.Key, e.From)
@@ -176,7 +176,14 @@ func (r *reader) printEntry(e client.Entry) error {
 		if err := json.Unmarshal(e.Object, &a); err != nil {
 			return err
 		}
-		r.app.tell("  %s: %s %s", a.InReplyTo, a.Resolution, bare(a.Response.Value))
+		how := ""
+		switch {
+		case a.ByDeadline():
+			how = " (nobody answered: the default was taken)"
+		case a.Response.Edited:
+			how = " (an answer of their own)"
+		}
+		r.app.tell("  %s: %s %s%s", a.InReplyTo, a.Resolution, bare(a.Response.Value), how)
 		r.section("Comment", a.Response.Comment)
 	case "receipt":
 		var b struct {

@@ -107,6 +107,13 @@ func (a *app) inbox(ctx context.Context, f *inboxFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	memory := filepath.Join(ag.cfg.Data, "inbox", url.PathEscape(ag.id))
+	nonces, err := client.OpenNonces(memory)
+	if err != nil {
+		return fmt.Errorf("what was seen is remembered in the data folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, nonces.Close()) }()
+	v.Replay = nonces
 	r := newReader(a, f)
 	consumer := &client.Consumer{Verifier: v, Act: r.act, Tell: r.report, KeepInMailbox: f.noAck}
 	consumer.Rerun = f.rerun || f.exec == "" // to print twice does no harm
@@ -117,7 +124,7 @@ func (a *app) inbox(ctx context.Context, f *inboxFlags) (err error) {
 		consumer.Policy = client.AllowFrom(f.allowFrom...)
 	}
 	if !f.noAck || f.exec != "" { // who only looks does nothing that must be remembered
-		done, err := client.OpenDone(filepath.Join(ag.cfg.Data, "inbox", url.PathEscape(ag.id)))
+		done, err := client.OpenDone(memory)
 		if err != nil {
 			return fmt.Errorf("what was done is remembered in the data folder: %w", err)
 		}
@@ -145,10 +152,20 @@ func (a *app) inbox(ctx context.Context, f *inboxFlags) (err error) {
 		return err
 	}
 	if !r.any {
-		a.say("Nothing is in the mailbox of %s.", ag.id)
+		a.say("%s", nothingNow(ag.id, f.session != ""))
 	}
 	if r.failed {
 		err = &exit{code: exitFailure}
 	}
 	return err
+}
+
+// nothingNow is said where nothing came. It does not say that nothing is there: what was collected and not acknowledged is
+// out of sight for a time, and much comes to sessions alone.
+func nothingNow(agent string, session bool) string {
+	says := "Nothing to collect now for " + agent + ". What was collected and not acknowledged comes again after the hub's visibility time-out"
+	if !session {
+		says += "; messages of other agents, answers and what is for a session come with --session"
+	}
+	return says + "."
 }

@@ -34,7 +34,6 @@ type message struct {
 	Action   *action  `json:"action"`
 	Response struct {
 		ResolutionID string `json:"resolution_id"`
-		Defaulted    bool   `json:"defaulted"`
 		Detail       struct {
 			Value      json.RawMessage `json:"value"`
 			Edited     bool            `json:"edited"`

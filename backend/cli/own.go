@@ -123,6 +123,9 @@ func (ag *agent) load() (credentials, error) {
 	if err != nil {
 		return c, fmt.Errorf("the command line's own agent: %w (or act as another with --agent and DESKBELL_TOKEN)", err)
 	}
+	if err := os.Chmod(ag.file(), 0o600); err != nil { // a copy from elsewhere may have let others read it
+		ag.a.say("%s: %s", ag.file(), err)
+	}
 	if json.Unmarshal(raw, &c) != nil || c.Token == "" {
 		return credentials{}, nil // damaged: enrolled anew
 	}

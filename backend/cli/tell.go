@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -220,8 +221,8 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 	case !d.Over(time.Now()):
 		a.say("%s: the time is up and it is still %s.", id, state)
 		return &exit{code: exitStillOpen}
-	case state == "expired":
-		a.say("%s: its time ended before it was delivered", id) // MA2H §14.2: what was delivered does not expire
+	case state == "expired": // MA2H §14.2: what was delivered does not expire
+		a.say("%s: its time ended before it was delivered%s", id, seenWords(ctx, c, d))
 		return &exit{code: exitExpired}
 	case state == "delivered":
 		a.say("%s: it was collected, and its time ended without a word", id)
@@ -230,7 +231,7 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		a.say("%s: refused", id)
 		return &exit{code: exitDeclined}
 	case state == "bounced":
-		collected := "it was not acknowledged, and whether it was read is not known"
+		collected := "it was never collected" + seenWords(ctx, c, d)
 		if d.Delivery.Prior == "delivered" {
 			collected = "it was collected, and nobody said a word"
 		}
@@ -240,12 +241,47 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 	return fmt.Errorf("%s ended in a way this version does not know: %s", id, d.Delivery.State)
 }
 
+// seenWords say of a directive that never was delivered whether anybody can have read it all the same: a stream shows
+// what it does not prove to have arrived. Only the hub's own page is told that.
+func seenWords(ctx context.Context, c *client.Client, d client.Directive) string {
+	agent, _, _ := strings.Cut(strings.TrimPrefix(d.To, "agent:"), "#sess_")
+	quick, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var sent struct {
+		Directives []struct {
+			ID    string `json:"id"`
+			Shown bool   `json:"shown"`
+		} `json:"directives"`
+	}
+	if c.Call(quick, http.MethodGet, "/api/directives?limit=500&agent="+url.QueryEscape(agent), nil, &sent) == nil {
+		for _, e := range sent.Directives {
+			switch {
+			case e.ID == d.ID && e.Shown:
+				return "; it was sent to it, and may have been read"
+			case e.ID == d.ID:
+				return "; nobody has seen it"
+			}
+		}
+	}
+	return "; whether it was read is not known"
+}
+
 // tryingOn says once that a hub does not answer and is tried on.
 func (a *app) tryingOn(err error, attempt int, pause time.Duration) error {
 	if e, ok := client.Refused(err); ok && e.Status == http.StatusTooManyRequests {
-		a.say("%s: trying again in %s", err, span(pause))
+		a.sayPause(err, attempt, pause)
 	} else if attempt == 0 {
 		a.say("%s. Trying on.", err)
 	}
 	return nil
+}
+
+// sayPause says that a hub asked for time, and how long it gets. Of pauses too short to name only the first is told.
+func (a *app) sayPause(err error, attempt int, pause time.Duration) {
+	switch {
+	case pause >= time.Second:
+		a.say("%s: trying again in %s", err, span(pause))
+	case attempt == 0:
+		a.say("%s: trying again soon", err)
+	}
 }

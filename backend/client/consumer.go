@@ -81,6 +81,9 @@ func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
 	if err == nil && e.Kind == "message" && (c.Policy == nil || !c.Policy(e.From)) {
 		err = ErrPolicy
 	}
+	if errors.Is(err, ErrMemory) {
+		return err
+	}
 	if err != nil {
 		return c.Tell(Event{What: EventRefused, Entry: e, Err: err})
 	}
@@ -91,7 +94,7 @@ func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
 		}
 		return c.Tell(Event{What: EventActed, Entry: e, Note: note, Err: c.ack(ctx, e, note)})
 	}
-	stood, note, err := c.Done.reserve(ctx, e.Key, c.Rerun)
+	stood, note, err := c.Done.reserve(ctx, e.Once, c.Rerun)
 	if err != nil {
 		return err
 	}
@@ -104,21 +107,21 @@ func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
 	case stood != acted:
 		what, e.Again = EventActed, stood == interrupted
 		if note, err = c.Act(ctx, e); err != nil {
-			if err := c.Done.release(e.Key); err != nil {
+			if err := c.Done.release(e.Once); err != nil {
 				return err
 			}
 			return c.Tell(Event{What: EventFailed, Entry: e, Err: err})
 		}
 	}
 	if what != EventRepeated {
-		if err := c.Done.record(e.Key, note, false); err != nil {
+		if err := c.Done.record(e.Once, note, false); err != nil {
 			return err
 		}
 	}
 	// Should this fail, the entry comes again and is acknowledged then.
 	err = c.ack(ctx, e, note)
 	if err == nil && !c.KeepInMailbox {
-		if err := c.Done.record(e.Key, note, true); err != nil {
+		if err := c.Done.record(e.Once, note, true); err != nil {
 			return err
 		}
 	}

@@ -275,6 +275,30 @@ func TestOverlappingDeliveries(t *testing.T) {
 	two.want(t, `{"ids":["dir_1"]}`, client.EventRepeated)
 }
 
+// Answers and receipts are news of something else: what says the same of it again is acknowledged, by its own key, and
+// not acted on; what says something else is.
+func TestTheSameNewsOnce(t *testing.T) {
+	dir := t.TempDir()
+	d := newDesk(t, dir, func(context.Context, client.Entry) (string, error) { return "heard", nil })
+	other := func(object, old, replacement string) string { return strings.Replace(object, old, replacement, 1) }
+	d.handle(t, "receipt", receipt, "sess_1")
+	d.want(t, `{"ids":["rcpt_1"],"note":"heard"}`, client.EventActed)
+	d.handle(t, "receipt", other(receipt, "rcpt_1", "rcpt_2"), "sess_1")
+	d.want(t, `{"ids":["rcpt_2"],"note":"heard"}`, client.EventRepeated)
+	d.handle(t, "receipt", other(receipt, "msg_9", "msg_10"), "sess_1")
+	d.want(t, `{"ids":["rcpt_1"],"note":"heard"}`, client.EventActed)
+
+	d.handle(t, "response", response, "sess_1")
+	d.handle(t, "response", other(response, "msg_9", "msg_10"), "sess_1")
+	d.handle(t, "response", other(response, "res_1", "res_2"), "sess_1")
+	d.want(t, `{"ids":["res_1"],"note":"heard"}{"ids":["res_1"],"note":"heard"}{"ids":["res_2"],"note":"heard"}`, client.EventActed, client.EventActed, client.EventActed)
+
+	d = newDesk(t, dir, nil) // also in another life
+	d.handle(t, "receipt", other(receipt, "rcpt_1", "rcpt_3"), "sess_1")
+	d.handle(t, "response", response, "sess_1")
+	d.want(t, `{"ids":["rcpt_3"],"note":"heard"}{"ids":["res_1"],"note":"heard"}`, client.EventRepeated, client.EventRepeated)
+}
+
 // Many deliveries of many entries at once, to several consumers: each is acted on once.
 func TestEachEntryOnce(t *testing.T) {
 	dir := t.TempDir()

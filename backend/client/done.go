@@ -109,13 +109,19 @@ func (d *Done) read(key string) (m mark, known bool, err error) {
 	return m, true, nil
 }
 
-// write replaces a mark whole: a crash leaves the old one or the new one, never a part of either.
-func (d *Done) write(m mark) (err error) {
+// write replaces a mark.
+func (d *Done) write(m mark) error {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(d.dir, "mark-*.tmp")
+	return replace(d.file(m.Key), "mark-*.tmp", append(raw, '\n'))
+}
+
+// replace writes a file whole: a crash leaves the old one or the new one, never a part of either.
+func replace(path, temporary string, raw []byte) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, temporary)
 	if err != nil {
 		return err
 	}
@@ -124,22 +130,22 @@ func (d *Done) write(m mark) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if _, err = f.Write(append(raw, '\n')); err == nil {
+	if _, err = f.Write(raw); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err = os.Rename(f.Name(), d.file(m.Key)); err != nil {
+	if err = os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	d.sync()
+	syncFolder(dir)
 	return nil
 }
 
-// sync makes the folder's names durable, where a file system can.
-func (d *Done) sync() {
-	dir, err := os.Open(d.dir)
+// syncFolder makes the names in a folder durable, where a file system can.
+func syncFolder(path string) {
+	dir, err := os.Open(path)
 	if err != nil {
 		return
 	}
@@ -190,7 +196,7 @@ func (d *Done) reserve(ctx context.Context, key string, again bool) (s standing,
 // release gives back what was reserved and not done.
 func (d *Done) release(key string) error {
 	return d.locked(context.Background(), func() error {
-		defer d.sync()
+		defer syncFolder(d.dir)
 		return os.Remove(d.file(key))
 	})
 }

@@ -90,6 +90,12 @@ func ExampleCollector() {
 		log.Fatal(err)
 	}
 	defer done.Close()
+	nonces, err := client.OpenNonces(folder) // what was played is known to the next run too
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nonces.Close()
+	verifier.Replay = nonces
 
 	c := &client.Collector{
 		About: &client.About{Label: "the example"},

@@ -110,9 +110,12 @@ type Answer struct {
 	State json.RawMessage `json:"state"` // untrusted until opened
 }
 
+// DefaultActor is who decided where nobody did and the deadline applied the default.
+const DefaultActor = "system:default_on_expire"
+
 // ByDeadline says whether nobody decided and the deadline applied the default. The signed actor tells it; the member
 // "defaulted" is bound by nothing (MA2H §9.2).
-func (a Answer) ByDeadline() bool { return a.Response.Actor == "system:default_on_expire" }
+func (a Answer) ByDeadline() bool { return a.Response.Actor == DefaultActor }
 
 // Answer reads the end of a message; false while it is open, and for a notify.
 func (m Message) Answer() (a Answer, ok bool) {

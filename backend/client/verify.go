@@ -16,6 +16,7 @@ type Entry struct {
 	Kind    string // directive, message, response, receipt
 	Type    string // of a message: notify, ask, task
 	Key     string // what acknowledges it
+	Once    string // what is acted on once, of a kind: the same for all that say it again, whatever acknowledges them
 	From    string // attested: who wrote; of a response, who decided; of a receipt, nobody
 	To      string
 	Session string // one's own that it came to, if any
@@ -36,11 +37,19 @@ type Verifier struct {
 	// Keys are the keys that are valid now: during a rotation both. It is asked for every entry.
 	Keys    func() ([]signing.Key, error)
 	Schemas *schemas.Set
-	Replay  *signing.ReplayWindow
+	Replay  Replay
 	Now     func() time.Time
 }
 
-// NewVerifier returns a Verifier for what comes to c, signed with one of keys.
+// Replay remembers which signatures were used: in memory a signing.ReplayWindow, through restarts and for several
+// processes a Nonces.
+type Replay interface {
+	// Use takes the nonce of a signature that has been verified at now.
+	Use(h signing.Header, now time.Time) error
+}
+
+// NewVerifier returns a Verifier for what comes to c, signed with one of keys. It remembers in memory what was played;
+// who is started again soon wants a Nonces for its Replay.
 func NewVerifier(c *Client, keys func() ([]signing.Key, error)) (*Verifier, error) {
 	set, err := schemas.Load()
 	if err != nil {
@@ -73,15 +82,18 @@ func (v *Verifier) Verify(r Row, session string) (Entry, error) {
 		s, _ := wire.String(member(members, name))
 		return s
 	}
-	switch e.Key, e.From = text("id"), text("from"); r.Kind {
+	e.Key, e.From = text("id"), text("from")
+	switch e.Once = e.Key; r.Kind {
 	case "directive", "message":
 		e.To, e.Type = text("to"), text("type")
 	case "response": // its address is not in the body: it is this very session
 		e.Key = text("resolution_id")
+		e.Once = fmt.Sprintf("%q %q", text("in_reply_to"), e.Key)
 		actor, _ := wire.Get(member(members, "response"), "actor")
 		e.From, _ = wire.String(actor)
 	case "receipt":
 		e.From = ""
+		e.Once = fmt.Sprintf("%q %q", text("in_reply_to"), text("event"))
 	}
 	signed, err := signing.EntryOf(r.Kind, r.Object, e.To)
 	if err != nil {

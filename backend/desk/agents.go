@@ -301,6 +301,9 @@ func (d *Desk) resume(w http.ResponseWriter, r *http.Request, _ protocol.Caller)
 	if err == nil && !a.RevokedAt.IsZero() && !barred(a) {
 		err = d.Fleet.Readmit(r.Context(), id)
 	}
+	if err == nil {
+		err = d.OnResume(id)
+	}
 	if err != nil {
 		return err
 	}

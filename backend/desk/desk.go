@@ -78,6 +78,10 @@ type Config struct {
 	Budgets func(agent string) []protocol.Budget
 	// OnStop is called after an agent was stopped: what it waits for ends. It says how many agents ended for good with that.
 	OnStop func(agent string) (ended int, err error)
+	// OnResume is called after a stop was lifted.
+	OnResume func(agent string) error
+	// OnCredential is called after it was set whether agents of MAP need a credential.
+	OnCredential func()
 	// Momentary says whether stopping an agent stops what it does now, and not the agent for good.
 	Momentary func(agent string) bool
 	// Transcripts is what sessions said and did, and Pi the sessions that run now.

@@ -70,14 +70,14 @@ func viewConversation(s mapnet.Sheet) conversationView {
 	if len(v.Subject) == 0 {
 		v.Subject = shortSpans("Conversation")
 	}
-	names := map[string]string{mapnet.Human: "You"}
+	names := map[string]string{mapnet.Human: mapnet.Called(mapnet.Human, "")}
 	for _, m := range s.Members {
-		name := m.ID
-		if m.AgentInfo != nil && m.AgentInfo.Name != "" {
-			name = m.AgentInfo.Name
+		name := mapnet.Called(m.ID, "")
+		if m.AgentInfo != nil {
+			name = mapnet.Called(m.ID, m.AgentInfo.Name)
 		}
 		if m.ID == mapnet.Human {
-			name, v.Inside = "You", m.LeftAt == 0
+			v.Inside = m.LeftAt == 0
 		}
 		names[m.ID] = name
 		v.Members = append(v.Members, memberView{m.ID, shortSpans(name), m.Role, s.Present[m.ID] == "online", m.LeftAt != 0})
@@ -88,9 +88,9 @@ func viewConversation(s mapnet.Sheet) conversationView {
 	for _, t := range s.Turns {
 		name := names[t.Participant]
 		if name == "" {
-			name = t.Participant
+			name = mapnet.Called(t.Participant, "")
 		}
-		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: render.HTML(t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
+		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
 		if t.Visibility != nil && t.Visibility.Type != "all" {
 			x.For = shortSpans(readers(t, names))
 		}
@@ -110,7 +110,7 @@ func readers(t mapnet.Turn, names map[string]string) string {
 		if id == t.Participant {
 			continue
 		}
-		name := cmp.Or(names[id], id)
+		name := cmp.Or(names[id], mapnet.Called(id, ""))
 		if id == mapnet.Human {
 			name = "you"
 		}
@@ -283,11 +283,7 @@ func (d *Desk) network(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 	}
 	agents, scopes := []map[string]any{}, []map[string]any{}
 	for _, a := range v.Agents {
-		name := a.Name
-		if name == "" {
-			name = a.ID
-		}
-		agents = append(agents, map[string]any{"id": a.ID, "agent_id": fleet.PeerID("map", a.ID), "name": shortSpans(name), "role": shortSpans(a.Role), "state": a.State,
+		agents = append(agents, map[string]any{"id": a.ID, "agent_id": fleet.PeerID("map", a.ID), "name": shortSpans(mapnet.Called(a.ID, a.Name)), "role": shortSpans(a.Role), "state": a.State,
 			"parent": a.Parent, "connected": a.Connected, "proved": a.Proved})
 	}
 	for _, s := range v.Scopes {

@@ -40,6 +40,9 @@ func (d *Desk) patchSettings(w http.ResponseWriter, r *http.Request, _ protocol.
 	if _, loopback := patch[settings.AllowLoopback]; loopback {
 		d.Queue.Wake()
 	}
+	if _, credential := patch[settings.MAPCredential]; credential {
+		d.OnCredential()
+	}
 	d.Touch("settings")
 	return d.getSettings(w, r, protocol.Caller{})
 }

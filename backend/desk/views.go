@@ -423,7 +423,7 @@ func viewPush(o inbox.Owed, attempts []inbox.Attempt) *pushView {
 
 // proseOf is what an agent wrote, as the page shows it: Markdown where its protocol says so, and else just the text.
 func proseOf(protocol, text string) string {
-	if protocol == "acp" { // its schema has plain strings
+	if protocol == "acp" || protocol == "map" { // their schemas have plain strings
 		return render.Text(text)
 	}
 	return render.HTML(text)

@@ -29,6 +29,9 @@ type Register struct {
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.
 func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 	if a := t.theSame(s.p, r); a != nil {
+		if err := a.usable(); err != nil {
+			return nil, err
+		}
 		if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
 			return nil, denied("%s", err)
 		}
@@ -84,18 +87,13 @@ func (t *Tx) theSame(p *participant, r Register) *agent {
 
 // again notes what an agent says of itself that registers once more.
 func (t *Tx) again(a *agent, r Register) {
-	if r.Name != "" {
-		a.Agent.Name = r.Name
-	}
-	if r.Role != "" {
-		a.Agent.Role = r.Role
-	}
 	next := a.Agent
+	next.Name, next.Role = or(r.Name, next.Name), or(r.Role, next.Role)
 	for name, v := range r.Metadata {
 		next.Metadata = with(next.Metadata, name, v)
 	}
-	if t.fitsIn(next) == nil { // else it goes on as it was
-		a.Agent.Metadata = next.Metadata
+	if n, err := t.fitsIn(next, a.Owner, a.bytes); err == nil { // else it goes on as it was
+		a.Agent, a.bytes = next, n
 	}
 	if a.Agent.State == "stopped" || a.Agent.State == "failed" {
 		before := a.Agent.State
@@ -151,8 +149,14 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	if r.Parent != "" && t.st.agents[r.Parent] == nil {
 		return nil, noAgent(r.Parent)
 	}
+	if err := t.st.agents[r.Parent].usable(); err != nil {
+		return nil, err
+	}
 	id := r.ID
 	if id == "" {
+		if err := t.namesake(r.Name, p.Principal).usable(); err != nil {
+			return nil, err
+		}
 		id = t.freeID(r.Name, p)
 	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
@@ -178,7 +182,8 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 		Capabilities: r.Capabilities.known(), CapabilityDescriptor: r.Descriptor, Environment: r.Environment, Metadata: r.Metadata, Relationships: r.Relationships,
 		Lifecycle: &Lifecycle{CreatedAt: t.now, LastActiveAt: t.now}, Meta: Meta{"ownerId": p.Participant},
 	}}
-	if err := t.fitsIn(a.Agent); err != nil {
+	var err error
+	if a.bytes, err = t.fitsIn(a.Agent, p.Participant, 0); err != nil {
 		return nil, err
 	}
 	if err := t.n.Enrol(t.ctx, id); err != nil {
@@ -197,10 +202,32 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	return a, nil
 }
 
-// fitsIn refuses an agent that says too much of itself.
-func (t *Tx) fitsIn(a Agent) error {
-	if n := len(encode(a)); n > t.n.Limits.AgentBytes {
-		return refuse(CodeQuota, "What an agent says of itself may be %d bytes long, not %d", t.n.Limits.AgentBytes, n)
+// fitsIn refuses an agent that says too much of itself, or for which there is no room beside the others of its owner and of
+// all. had is how much it said before. It returns how much it says now.
+func (t *Tx) fitsIn(a Agent, owner string, had int) (int, error) {
+	n, l := len(encode(a)), t.n.Limits
+	if n > l.AgentBytes {
+		return 0, refuse(CodeQuota, "What an agent says of itself may be %d bytes long, not %d", l.AgentBytes, n)
+	}
+	if n <= had {
+		return n, nil
+	}
+	own, all := n-had, n-had
+	for _, x := range t.st.agents {
+		if all += x.bytes; x.Owner == owner && owner != "" {
+			own += x.bytes
+		}
+	}
+	return n, l.roomFor("all agents of one participant say of themselves", "all agents say of themselves", own, all)
+}
+
+// roomFor refuses what is more than one's own or everybody's may be together, in bytes.
+func (l Limits) roomFor(ones, everybodys string, own, all int) error {
+	switch {
+	case own > l.OwnBytes:
+		return refuse(CodeQuota, "What %s may be %d bytes long together", ones, l.OwnBytes)
+	case all > l.SaidBytes:
+		return refuse(CodeQuota, "What %s may be %d bytes long together", everybodys, l.SaidBytes)
 	}
 	return nil
 }
@@ -246,6 +273,9 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 		if a := t.st.agents[r.ID]; a != nil {
 			owner := t.st.participants[a.Owner]
 			if a.Owner != s.p.Participant && a.Principal == s.p.Principal.ID && (owner == nil || owner.conn == nil) {
+				if err := a.usable(); err != nil {
+					return nil, err
+				}
 				if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
 					return nil, denied("%s", err)
 				}
@@ -369,5 +399,5 @@ func (t *Tx) Whose(s *Session, id string) (principal string, mine bool, err erro
 	if err != nil {
 		return "", false, err
 	}
-	return a.Principal, t.controls(s.p, a), nil
+	return a.Principal, t.controls(s.p, a), a.usable()
 }

@@ -103,3 +103,150 @@ func TestNobodyTakesAll(t *testing.T) {
 		t.Errorf("%d participants, %d names, %d agents", lost, len(n.st.names), len(n.st.agents))
 	}
 }
+
+// Lists of agents and scopes, graphs, relatives and what a resumed session speaks for hold so many bytes as well, without a
+// limit too, and say that there is more.
+func TestListsAreBounded(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, ear := as(t, n, Register{ID: "a"})
+	long := encode(strings.Repeat("x", 200<<10))
+	const many = 45 // of 9 MB
+	for i := range many {
+		do(t, n, func(tx *Tx) {
+			if _, err := tx.Spawn(a, Register{ID: fmt.Sprintf("kid-%02d", i), Metadata: map[string]Raw{"long": long}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.CreateScope(a, CreateScope{ID: fmt.Sprintf("scope-%02d", i), Metadata: map[string]Raw{"long": long}}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	// all reads every page of a list, of which each is bounded.
+	all := func(name string, ask func(Page) map[string]any, count func(map[string]any) int) {
+		seen, pages := 0, 0
+		for q := (Page{Limit: 1000}); ; pages++ {
+			if pages == 0 {
+				q = Page{} // as published clients ask
+			}
+			out := ask(q)
+			if size := len(encode(out)); size > pageBytes+1<<20 {
+				t.Fatalf("%s: %d bytes in one answer", name, size)
+			}
+			seen += count(out)
+			next, more := out["nextCursor"].(string)
+			if !more {
+				break
+			}
+			q.Cursor = next
+		}
+		if pages != 1 || seen < many {
+			t.Errorf("%s: %d in %d pages more, want %d in one", name, seen, pages, many)
+		}
+	}
+	do(t, n, func(tx *Tx) {
+		all("agents", func(q Page) map[string]any { return tx.ListAgents(a, AgentFilter{}, q) }, func(m map[string]any) int { return len(m["agents"].([]Agent)) })
+		all("scopes", func(q Page) map[string]any { return tx.ListScopes(a, nil, q) }, func(m map[string]any) int { return len(m["scopes"].([]Scope)) })
+		relatives, _ := tx.GetAgent(a, "a", Include{Children: true, Descendants: true})
+		graph, _ := tx.Graph(a, GraphQuery{})
+		below, _ := tx.Graph(a, GraphQuery{Root: "kid-44"})
+		for name, out := range map[string]map[string]any{"relatives": relatives, "graph": graph} {
+			if size := len(encode(out)); size > pageBytes+1<<20 || out["_meta"].(map[string]any)["truncated"] != true {
+				t.Errorf("%s: %d bytes, %v", name, size, out["_meta"])
+			}
+		}
+		if below["_meta"] != nil || len(below["nodes"].([]Agent)) != 1 {
+			t.Errorf("a part of the graph: %d nodes, %v", len(below["nodes"].([]Agent)), below["_meta"])
+		}
+		tx.Lost(a, ear)
+		_, hello, err := tx.Connect(ear, Principal{ID: "p"}, Connect{Type: "agent", Session: a.ID()})
+		if err != nil || len(hello["ownedAgents"].([]string)) != many+1 || len(encode(hello)) > pageBytes+1<<20 || hello["_meta"] == nil {
+			t.Errorf("resumed with %d bytes, %v", len(encode(hello)), err)
+		}
+	})
+}
+
+// What all agents of one participant say of themselves is bounded together, and what everybody's do, by every way to say
+// it; so are scopes and conversations.
+func TestWhatIsSaidIsBoundedTogether(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	n.Limits.OwnBytes, n.Limits.SaidBytes = 10_000, 25_000
+	a, _ := as(t, n, Register{ID: "a"})
+	b, _ := as(t, n, Register{ID: "b"})
+	c, _ := as(t, n, Register{ID: "c"})
+	long := func(size int) map[string]Raw { return map[string]Raw{"long": encode(strings.Repeat("x", size))} }
+	refused := func(what, whose string, err error) {
+		if code(err) != CodeQuota || !strings.Contains(err.Error(), whose) {
+			t.Errorf("%s: %v, want it refused for what %s", what, err, whose)
+		}
+	}
+	do(t, n, func(tx *Tx) {
+		register := func(s *Session, id string, size int) error {
+			_, err := tx.Register(s, Register{ID: id, Metadata: long(size)})
+			return err
+		}
+		for _, err := range []error{register(a, "a1", 4000), register(a, "a2", 4000), register(b, "b1", 8000), register(c, "c1", 3000)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused("one more", "all agents of one participant", register(a, "a3", 3000))
+		_, err := tx.Update(a, Update{ID: "a1", Metadata: map[string]Raw{"more": encode(strings.Repeat("x", 3000))}})
+		refused("more of one", "all agents of one participant", err)
+		refused("one too many of all", "all agents say", register(c, "c2", 6000))
+		if _, err := tx.Update(a, Update{ID: "a1", Metadata: map[string]Raw{"long": Raw("null")}}); err != nil {
+			t.Errorf("less of one: %v", err)
+		}
+		if err := register(a, "a3", 3000); err != nil {
+			t.Errorf("after that: %v", err)
+		}
+		if _, err := tx.Register(a, Register{ID: "a1", Name: strings.Repeat("n", 20_000)}); err != nil || n.st.agents["a1"].Agent.Name != "" {
+			t.Errorf("one that registers again goes on as it was: %v", err)
+		}
+		_, first := tx.CreateScope(a, CreateScope{ID: "s1", Metadata: long(6000)})
+		_, second := tx.CreateScope(a, CreateScope{ID: "s2", Metadata: long(6000)})
+		_, others := tx.CreateScope(b, CreateScope{ID: "s3", Metadata: long(6000)})
+		if first != nil || others != nil {
+			t.Errorf("%v %v", first, others)
+		}
+		refused("scopes", "all scopes that one made", second)
+		_, first = tx.CreateConversation(a, CreateMail{Subject: strings.Repeat("x", 6000)})
+		_, second = tx.CreateConversation(a, CreateMail{Subject: strings.Repeat("x", 6000)})
+		if first != nil {
+			t.Error(first)
+		}
+		refused("conversations", "all open conversations that one began", second)
+	})
+}
+
+// What stands beside the words of a turn counts as well, and names, roles and subjects have a length.
+func TestWhatStandsBesideIsBounded(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, _ := as(t, n, Register{ID: "a"})
+	long := strings.Repeat("x", n.Limits.TurnBytes)
+	do(t, n, func(tx *Tx) {
+		out, _ := tx.CreateConversation(a, CreateMail{})
+		id := out["conversation"].(Conversation).ID
+		for _, v := range []Visibility{{Type: "participants", IDs: []string{long}}, {Type: "role", Roles: []string{long}}} {
+			if _, err := tx.Say(a, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`), Visibility: &v}); code(err) != CodeQuota {
+				t.Errorf("a turn for somebody with a very long name: %v", err)
+			}
+		}
+		said, err := tx.Say(a, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.CreateThread(a, NewThread{Conversation: id, Root: said["turn"].(*Turn).ID, Subject: long}); code(err) != CodeQuota {
+			t.Errorf("a thread of any length: %v", err)
+		}
+		for _, x := range []Invitee{{ID: long}, {ID: "b", Role: long}} {
+			_, invited := tx.InviteTo(a, Invite{Conversation: id, Participant: x})
+			_, begun := tx.CreateConversation(a, CreateMail{Participants: []Invitee{x}})
+			if code(invited) != CodeInvalidParams || code(begun) != CodeInvalidParams {
+				t.Errorf("a member of any length: %v, %v", invited, begun)
+			}
+		}
+	})
+	if err := (Connect{Name: long}).Check(); code(err) != CodeQuota {
+		t.Errorf("a participant of any length: %v", err)
+	}
+}

@@ -20,7 +20,7 @@ type Connect struct {
 	Disconnect   Policy       `json:"disconnectPolicy"`
 }
 
-// Check refuses what no policy is.
+// Check refuses what no policy is, and too much.
 func (c Connect) Check() error {
 	if b := c.Disconnect.Behavior; b != "" && !slices.Contains([]string{"unregister", "orphan", "grace-period"}, b) {
 		return badParam("/disconnectPolicy/agentBehavior", "must be unregister, orphan or grace-period")
@@ -28,8 +28,14 @@ func (c Connect) Check() error {
 	if c.Disconnect.Grace < 0 {
 		return badParam("/disconnectPolicy/gracePeriodMs", "must not be negative")
 	}
+	if len(encode(c)) > maxHello {
+		return refuse(CodeQuota, "What a participant says of itself may be %d bytes long", maxHello)
+	}
 	return nil
 }
+
+// maxHello is how much a participant may say of itself as it connects: what it may do, and what it is called.
+const maxHello = 64 << 10
 
 // Session is a connected participant, for whoever reads its frames.
 type Session struct{ p *participant }
@@ -81,10 +87,13 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	t.emit(Event{Type: "participant_connected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name}, everyone)
 	owned := []string{}
 	reclaimed := []Agent{}
+	room := newRoom(pageBytes)
 	for _, a := range t.agentsOf(p) {
 		owned = append(owned, a.Agent.ID)
 		t.back(a)
-		reclaimed = append(reclaimed, a.Agent)
+		if room.takes(a.Agent) {
+			reclaimed = append(reclaimed, a.Agent)
+		}
 	}
 	t.drainSoon(p)
 	result := map[string]any{
@@ -94,7 +103,7 @@ func (t *Tx) Connect(conn Peer, who Principal, c Connect) (*Session, map[string]
 	if len(reclaimed) > 0 {
 		result["reclaimedAgents"] = reclaimed
 	}
-	return &Session{p}, result, nil
+	return &Session{p}, room.said(result), nil
 }
 
 func takenParticipant(id string) error {
@@ -293,6 +302,16 @@ func (t *Tx) parted(p *participant, reason string) string {
 	return t.emit(Event{Type: "participant_disconnected", Source: p.Participant}, map[string]any{"participantId": p.Participant, "participantType": p.Type, "name": p.Name, "reason": reason}, everyone)
 }
 
+// CloseUnproved closes the connections of those who proved nothing. They are lost: what is theirs waits for them as for
+// others.
+func (t *Tx) CloseUnproved() {
+	for _, p := range t.st.participants {
+		if conn := p.conn; conn != nil && !p.Principal.Proved {
+			t.after(func() { conn.Close(4401, "a credential is required now") })
+		}
+	}
+}
+
 // Revoked ends what somebody has here whom the operator revoked, as the hub calls them: an agent, or everybody who proved
 // themselves with that credential.
 func (t *Tx) Revoked(peer string) {
@@ -333,6 +352,10 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 	}
 	for _, a := range t.agentsOf(p) {
 		t.adopt(s.p, a)
+	}
+	if p.Stopped != "" {
+		s.p.Stopped = p.Stopped
+		t.saveSession(s.p)
 	}
 	t.parted(p, "session_loaded")
 	t.drainSoon(s.p)

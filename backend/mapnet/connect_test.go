@@ -75,7 +75,7 @@ func TestIDsThatAreTakenOrMislead(t *testing.T) {
 		"human": CodeAgentExists, "system": CodeAgentExists, "deskbell": CodeAgentExists, "here": CodeAgentExists, "hub-b": CodeAgentExists,
 		"human@hub-b": CodePermissionDenied, strings.Repeat("x", 201): CodeInvalidParams, "a\nb": CodeInvalidParams, "a\x7fb": CodeInvalidParams,
 		" ": CodeInvalidParams, "human ": CodeInvalidParams, "human\u200b": CodeInvalidParams, "\u202enamuh": CodeInvalidParams, "a\u2028b": CodeInvalidParams,
-		"me@elsewhere": 0, "swarm:demo/1": 0, "Zoë K": 0, strings.Repeat("y", 200): 0,
+		"me@elsewhere": CodeInvalidParams, "@": CodeInvalidParams, "swarm:demo/1": 0, "Zoë K": 0, strings.Repeat("y", 200): 0,
 	} {
 		s, err := connect(n, local, Connect{Type: "agent"})
 		if err != nil {

@@ -191,3 +191,80 @@ func TestEventsModel(t *testing.T) {
 		}
 	})
 }
+
+// One large message is written once for all who hear of it: no connection is told, and no act tells all of them together,
+// more than so many bytes of it at once; each subscription gets all of it in the end, numbered without a gap.
+func TestLargeEventsAreToldInPortions(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	from, _ := as(t, n, Register{ID: "from"})
+	as(t, n, Register{ID: "to"})
+	one, watcher := as(t, n, Register{ID: "watcher"})
+	const subscriptions = 60
+	var subs []string
+	do(t, n, func(tx *Tx) {
+		for range subscriptions {
+			out, _, err := tx.Subscribe(one, Subscribe{Filter: &Filter{EventTypes: []string{"message_sent"}, FromAgents: []string{"from"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			subs = append(subs, out["subscriptionId"].(string))
+		}
+	})
+	all := 0
+	var others []*ear
+	for i := range 20 { // one subscription each
+		s, e := as(t, n, Register{ID: fmt.Sprint("other", i)})
+		others = append(others, e)
+		do(t, n, func(tx *Tx) {
+			if _, _, err := tx.Subscribe(s, Subscribe{Filter: &Filter{EventTypes: []string{"message_sent"}}}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	before := watcher.bytes()
+	for _, e := range others {
+		all -= e.bytes()
+	}
+	const size = 3 << 20
+	do(t, n, func(tx *Tx) {
+		if _, _, err := tx.SendMessage(from, Send{To: Raw(`"to"`), Payload: encode(strings.Repeat("x", size))}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	told := watcher.bytes() - before
+	for _, e := range others {
+		all += e.bytes()
+	}
+	if told > pushBytes || told+all > pushAllBytes {
+		t.Errorf("%d bytes at once to one connection, %d to all", told, told+all)
+	}
+	for len(watcher.late) > 0 {
+		id := watcher.late[0]
+		watcher.late = watcher.late[1:]
+		for more := true; more; {
+			var frames [][]byte
+			do(t, n, func(tx *Tx) {
+				var err error
+				if frames, more, err = tx.CatchUp(one, id); err != nil {
+					t.Fatal(err)
+				}
+			})
+			for _, f := range frames {
+				watcher.Send(f)
+			}
+		}
+	}
+	for _, id := range subs {
+		if got := watcher.got(t, id); len(got) != 1 {
+			t.Errorf("%d events, want one", len(got))
+		}
+	}
+}
+
+// bytes is how much it was sent so far.
+func (e *ear) bytes() (n int) {
+	for _, f := range e.frames {
+		n += len(f)
+	}
+	return n
+}

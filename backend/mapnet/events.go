@@ -102,6 +102,11 @@ const (
 	pageBytes = 8 << 20  // of one answer
 	maxFilter = 64 << 10 // which every event is held against
 	ahead     = 1000
+	// An act tells one connection of events by so many bytes, and all connections together by so many: what is more they
+	// get page by page from what is kept, a page of which has so many bytes.
+	pushBytes    = 4 << 20
+	pushAllBytes = 32 << 20
+	catchUpBytes = 1 << 20
 )
 
 // Subscribe begins a subscription. Its first event comes after the answer. behind says that there is something to catch
@@ -137,15 +142,16 @@ func (t *Tx) CatchUp(s *Session, id string) (frames [][]byte, more bool, err err
 		sub.pending = false // its client's next word goes on with it
 		return nil, false, nil
 	}
-	n, bytes := 0, 0
+	n, bytes, looked := 0, 0, 0
 	_, err = t.past(sub.last, sub.from, func(l Logged) bool {
-		if n++; n > pageOf || bytes > pageBytes {
+		if n++; n > pageOf || bytes > catchUpBytes || looked > pageBytes {
 			more = true
 			return false
 		}
 		sub.last = l.Event.ID
+		looked += len(l.Event.Data)
 		if t.wants(sub, l) {
-			frame := sub.frame(l.Event)
+			frame := sub.frame(&telling{Event: l.Event})
 			frames = append(frames, frame)
 			bytes += len(frame)
 		}
@@ -207,9 +213,12 @@ func (t *Tx) emit(e Event, data any, a Audience) string {
 	e.ID, e.Timestamp, e.Data = t.n.NewID(), t.now, encode(data)
 	l := Logged{Event: e, Audience: a}
 	l.Role, l.Roles = t.roles(e, data)
+	told := &telling{Event: e}
+	known := l
+	known.facts = new(*facts)
 	for _, sub := range t.st.subs {
-		if sub.live && t.wants(sub, l) {
-			t.push(sub, e)
+		if sub.live && t.wants(sub, known) {
+			t.push(sub, told)
 		}
 	}
 	t.events = append(t.events, l)
@@ -219,20 +228,23 @@ func (t *Tx) emit(e Event, data any, a Audience) string {
 
 // wants says whether a subscription is for an event.
 func (t *Tx) wants(sub *subscription, l Logged) bool {
-	if sub.o.ExcludeOwn && slices.Contains(t.ids(sub.p), l.Event.Source) {
+	if sub.p.Stopped != "" || sub.o.ExcludeOwn && slices.Contains(t.ids(sub.p), l.Event.Source) {
 		return false
 	}
 	return t.matches(sub.filter, l) && t.hears(sub.p, l.Audience)
 }
 
-// push hands an event to a subscriber. One that reads too slowly for it gets it from what is kept, when it has caught up:
-// the numbers of a subscription have no gap.
-func (t *Tx) push(sub *subscription, e Event) {
+// push hands an event to a subscriber. One that reads too slowly for it, or whose connection is told too much at once, gets
+// it from what is kept, when it has caught up: the numbers of a subscription have no gap.
+func (t *Tx) push(sub *subscription, e *telling) {
 	conn := sub.p.conn
 	if conn == nil {
 		return
 	}
-	if slow := conn.Behind(); slow || sub.full() {
+	size := len(e.of(sub))
+	had := t.pushed[conn]
+	much := had > 0 && had+size > pushBytes || t.pushedAll > 0 && t.pushedAll+size > pushAllBytes
+	if slow := much || conn.Behind(); slow || sub.full() {
 		sub.live, sub.last, sub.from = false, t.latest(), e.Timestamp
 		if slow {
 			sub.pending = true
@@ -241,8 +253,35 @@ func (t *Tx) push(sub *subscription, e Event) {
 		}
 		return
 	}
+	if t.pushed == nil {
+		t.pushed = map[Peer]int{}
+	}
+	t.pushed[conn] += size
+	t.pushedAll += size
 	frame := sub.frame(e)
 	t.after(func() { conn.Send(frame) })
+}
+
+// telling is an event on its way to subscribers, written once for all of them.
+type telling struct {
+	Event
+	whole, short Raw
+}
+
+// of is the event as a subscription gets it: with what messages say, or without.
+func (e *telling) of(sub *subscription) Raw {
+	if sub.o.IncludePayloads == nil || *sub.o.IncludePayloads {
+		if e.whole == nil {
+			e.whole = encode(e.Event)
+		}
+		return e.whole
+	}
+	if e.short == nil {
+		short := e.Event
+		short.Data = withoutPayload(e.Data)
+		e.short = encode(short)
+	}
+	return e.short
 }
 
 // latest is the id of the event before the one that happens now; empty: there is none that is known of.
@@ -254,20 +293,15 @@ func (t *Tx) latest() string {
 }
 
 // frame is the next notification of a subscription.
-func (sub *subscription) frame(e Event) []byte {
+func (sub *subscription) frame(e *telling) []byte {
 	sub.seq++
-	if sub.o.IncludePayloads != nil && !*sub.o.IncludePayloads {
-		e.Data = withoutPayload(e.Data)
-	}
-	params := map[string]any{"subscriptionId": sub.id, "sequenceNumber": sub.seq, "eventId": e.ID, "timestamp": e.Timestamp, "event": e}
+	params := []wire.Member{{Name: "subscriptionId", Value: encode(sub.id)}, {Name: "sequenceNumber", Value: encode(sub.seq)}, {Name: "eventId", Value: encode(e.ID)},
+		{Name: "timestamp", Value: encode(e.Timestamp)}}
 	if len(e.CausedBy) > 0 {
-		params["causedBy"] = e.CausedBy
+		params = append(params, wire.Member{Name: "causedBy", Value: encode(e.CausedBy)})
 	}
-	return encode(struct {
-		Version string `json:"jsonrpc"`
-		Method  string `json:"method"`
-		Params  any    `json:"params"`
-	}{"2.0", "map/event", params})
+	params = append(params, wire.Member{Name: "event", Value: e.of(sub)})
+	return wire.Compose([]wire.Member{{Name: "jsonrpc", Value: encode("2.0")}, {Name: "method", Value: encode("map/event")}, {Name: "params", Value: wire.Compose(params)}})
 }
 
 func withoutPayload(data Raw) Raw {
@@ -285,17 +319,19 @@ func withoutPayload(data Raw) Raw {
 }
 
 // notify sends a notification to a participant, after the commit.
-func (t *Tx) notify(p *participant, method string, params any) {
-	conn := p.conn
-	if conn == nil {
-		return
+func (t *Tx) notify(p *participant, frame []byte) {
+	if conn := p.conn; conn != nil && p.Stopped == "" {
+		t.after(func() { conn.Send(frame) })
 	}
-	frame := encode(struct {
+}
+
+// notification is a frame that asks for nothing.
+func notification(method string, params any) []byte {
+	return encode(struct {
 		Version string `json:"jsonrpc"`
 		Method  string `json:"method"`
 		Params  any    `json:"params"`
 	}{"2.0", method, params})
-	t.after(func() { conn.Send(frame) })
 }
 
 // Send has a frame go to a connection in its place among what acts tell.
@@ -331,16 +367,17 @@ func (t *Tx) Replay(s *Session, q *Replay, out *Replayed) (more bool, err error)
 		return false, refuse(CodeQuota, "A filter may be %d bytes long", maxFilter)
 	}
 	sub := &subscription{p: s.p, filter: q.Filter}
-	n := 0
+	n, looked := 0, 0
 	last := q.After
 	known, err := t.past(q.After, q.From, func(l Logged) bool {
 		if q.To != 0 && l.Event.Timestamp > q.To {
 			return false
 		}
-		if n++; n > pageOf {
+		if n++; n > pageOf || looked > pageBytes {
 			more = true
 			return false
 		}
+		looked += len(l.Event.Data)
 		if t.wants(sub, l) {
 			if len(out.Events) == limit || out.bytes > pageBytes {
 				out.More = true

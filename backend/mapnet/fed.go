@@ -1,10 +1,11 @@
 package mapnet
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // Remote is somebody in the network of another hub. Here they are called AGENT@SYSTEM.
@@ -24,7 +25,7 @@ func (t *Tx) remote(name string) (Remote, bool) {
 func (t *Tx) peer(system string) bool { return slices.Contains(t.n.Peers(), system) }
 
 // Elsewhere says who in another hub's network an address means, if it means somebody there: a federated address, or
-// their name here that is nobody's else.
+// their name here.
 func (t *Tx) Elsewhere(s *Session, to Raw) (Remote, bool) {
 	a, err := parseAddress(to)
 	if err != nil {
@@ -34,10 +35,7 @@ func (t *Tx) Elsewhere(s *Session, to Raw) (Remote, bool) {
 	case "federated":
 		return Remote{a.id, a.agents[0]}, t.peer(a.id)
 	case "direct", "agent", "participant":
-		if _, here := t.reach(s.p, a.id); here {
-			return Remote{}, false
-		}
-		return t.remote(a.id)
+		return t.remote(a.id) // nobody here is called so
 	}
 	return Remote{}, false
 }
@@ -71,13 +69,17 @@ func (t *Tx) Incoming(s *Session, source string, m Message) (map[string]any, err
 	switch {
 	case err != nil:
 		return nil, err
-	case strings.TrimSpace(m.From) == "" || len(m.From) > 200 || strings.ContainsFunc(m.From, unicode.IsControl):
-		return nil, badParam("/message/from", "must name its sender, in at most 200 bytes")
+	case m.From == "":
+		return nil, badParam("/message/from", "must name its sender")
 	case a.form != "direct" && a.form != "agent" && a.form != "participant" && a.form != "system":
 		return nil, refuse(CodeRouteRejected, "Federation route rejected: another hub may write to one agent, or to the person")
 	}
-	if err := checkTTL("/message/meta/ttlMs", m.Meta); err != nil {
+	if err := cmp.Or(checkLook("/message/from", m.From), checkTTL("/message/meta/ttlMs", m.Meta)); err != nil {
 		return nil, err
+	}
+	once := newVisit(source, m)
+	if id, ok := t.st.visits.seen(once, t.now); ok {
+		return map[string]any{"routed": true, "messageId": id}, nil
 	}
 	from := Remote{source, m.From}.name()
 	targets, err := t.resolve(s.p, from, a)
@@ -99,7 +101,49 @@ func (t *Tx) Incoming(s *Session, source string, m Message) (map[string]any, err
 	if why := t.undeliverable(msg, targets[0]); why != "" {
 		return nil, refuse(CodeDelivery, "Delivery failed: %s", why)
 	}
-	return map[string]any{"routed": true, "messageId": t.post(s.p, from, msg, targets).id}, nil
+	id := t.post(s.p, from, msg, targets).id
+	t.st.visits.add(once, id, t.now)
+	return map[string]any{"routed": true, "messageId": id}, nil
+}
+
+// visit is a message that another hub brought: its hub, and all that it says. A hub that had no answer may bring it again.
+type visit [sha256.Size]byte
+
+func newVisit(source string, m Message) visit { return sha256.Sum256(encode([]any{source, m})) }
+
+// How many visits are remembered, and for how long, in milliseconds.
+const (
+	maxVisits = 4096
+	visitTime = 60 * 60 * 1000
+)
+
+// visits are the latest, so that what comes twice is delivered once. They are not kept: after a restart it may be again.
+type visits struct {
+	ids   map[visit]string // what each was delivered as
+	order []visited
+}
+
+type visited struct {
+	visit visit
+	at    int64
+}
+
+// seen says what a message was delivered as that came before.
+func (v *visits) seen(x visit, now int64) (id string, ok bool) {
+	for len(v.order) > 0 && (len(v.order) > maxVisits || now-v.order[0].at > visitTime) {
+		delete(v.ids, v.order[0].visit)
+		v.order = v.order[1:]
+	}
+	id, ok = v.ids[x]
+	return id, ok
+}
+
+func (v *visits) add(x visit, id string, now int64) {
+	if v.ids == nil {
+		v.ids = map[visit]string{}
+	}
+	v.ids[x] = id
+	v.order = append(v.order, visited{x, now})
 }
 
 // withoutMail is a message's meta without the conversation, which is another hub's.

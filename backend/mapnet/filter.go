@@ -67,11 +67,23 @@ func (t *Tx) matches(f *Filter, l Logged) bool {
 	if f.onlyTypes() {
 		return true
 	}
+	x := l.read()
+	return t.about(f, l, x) && said(f, x) && f.Mail.matches(e, x)
+}
+
+// read is what filters look at in an event: it is read once for all subscriptions, where somebody keeps it.
+func (l Logged) read() facts {
+	if l.facts != nil && *l.facts != nil {
+		return **l.facts
+	}
 	var x facts
-	if json.Unmarshal(e.Data, &x) != nil {
+	if json.Unmarshal(l.Event.Data, &x) != nil {
 		x = facts{} // of an event with members of other shapes nothing is known
 	}
-	return t.about(f, l, x) && said(f, x) && f.Mail.matches(e, x)
+	if l.facts != nil {
+		*l.facts = &x
+	}
+	return x
 }
 
 func (f *Filter) onlyTypes() bool {

@@ -46,6 +46,52 @@ func cut[T any](q Page, def int, list []T, id func(T) string) ([]T, string) {
 	return list[:def], id(list[def-1])
 }
 
+// cutWhole is cut for what may be large: a page holds as much as one answer does, whatever was asked for.
+func cutWhole[T any](q Page, def int, list []T, id func(T) string) ([]T, string) {
+	page, next := cut(q, def, list, id)
+	if held := newRoom(pageBytes).first(len(page), func(i int) any { return page[i] }); held < len(page) {
+		return page[:held], id(page[held-1])
+	}
+	return page, next
+}
+
+// room is what there is left of an answer, in bytes as they go over the wire.
+type room struct {
+	left  int
+	begun bool
+	cut   bool // something was left out
+}
+
+func newRoom(bytes int) *room { return &room{left: bytes} }
+
+// takes says whether v goes in as well. The first thing does, however large: who asks again for what is left must get on.
+func (r *room) takes(v any) bool {
+	if n := len(encode(v)); !r.cut && (n <= r.left || !r.begun) {
+		r.left, r.begun = r.left-n, true
+		return true
+	}
+	r.cut = true
+	return false
+}
+
+// first is how many of n things go in, in their order.
+func (r *room) first(n int, at func(int) any) int {
+	for i := range n {
+		if !r.takes(at(i)) {
+			return i
+		}
+	}
+	return n
+}
+
+// said notes in a result that something was left out, if it was.
+func (r *room) said(result map[string]any) map[string]any {
+	if r.cut {
+		result["_meta"] = map[string]any{"truncated": true}
+	}
+	return result
+}
+
 // person is the person at this hub as an agent, so that agents find them.
 func (t *Tx) thePerson() Agent {
 	return Agent{ID: Human, Name: "Human", Description: "The person at this hub. What is sent here waits in their inbox.", Role: Human, State: "active", Visibility: "public",
@@ -69,8 +115,12 @@ func (t *Tx) visible(p *participant) []Agent {
 
 // ListAgents lists the agents that the caller may know of.
 func (t *Tx) ListAgents(s *Session, f AgentFilter, q Page) map[string]any {
-	list := slices.DeleteFunc(t.visible(s.p), func(a Agent) bool { return !t.fits(s.p, a, f) })
-	list, next := cut(q, 0, list, func(a Agent) string { return a.ID })
+	var below map[string][]string
+	if f.HasChildren != nil {
+		below = t.families()
+	}
+	list := slices.DeleteFunc(t.visible(s.p), func(a Agent) bool { return !t.fits(s.p, a, f, below) })
+	list, next := cutWhole(q, 0, list, func(a Agent) string { return a.ID })
 	result := map[string]any{"agents": list}
 	if next != "" {
 		result["nextCursor"] = next
@@ -78,7 +128,8 @@ func (t *Tx) ListAgents(s *Session, f AgentFilter, q Page) map[string]any {
 	return result
 }
 
-func (t *Tx) fits(p *participant, a Agent, f AgentFilter) bool {
+// fits says whether a filter lets an agent through; below are the families, where it asks for children.
+func (t *Tx) fits(p *participant, a Agent, f AgentFilter, below map[string][]string) bool {
 	one := func(want []string, is string) bool { return len(want) == 0 || slices.Contains(want, is) }
 	if !one(f.States, a.State) || !one(f.Roles, a.Role) {
 		return false
@@ -89,7 +140,7 @@ func (t *Tx) fits(p *participant, a Agent, f AgentFilter) bool {
 	if f.Parent != nil && *f.Parent != a.Parent || f.OwnerID != "" && a.Meta["ownerId"] != f.OwnerID {
 		return false
 	}
-	if f.HasChildren != nil && *f.HasChildren != slices.ContainsFunc(t.children(a.ID), func(id string) bool { return t.knows(p, t.st.agents[id]) }) {
+	if f.HasChildren != nil && *f.HasChildren != slices.ContainsFunc(below[a.ID], func(id string) bool { return t.knows(p, t.st.agents[id]) }) {
 		return false
 	}
 	if f.CapabilityID == "" && len(f.Tags) == 0 && f.Accepts == "" {
@@ -127,7 +178,7 @@ type Include struct {
 	Descendants bool `json:"descendants"`
 }
 
-// GetAgent looks one agent up.
+// GetAgent looks one agent up, with as many of its relatives as one answer holds.
 func (t *Tx) GetAgent(s *Session, id string, with Include) (map[string]any, error) {
 	if id == Human {
 		return map[string]any{"agent": t.thePerson()}, nil
@@ -137,13 +188,15 @@ func (t *Tx) GetAgent(s *Session, id string, with Include) (map[string]any, erro
 		return nil, err
 	}
 	result := map[string]any{"agent": a.Agent}
+	room := newRoom(pageBytes)
+	room.takes(a.Agent)
 	add := func(name string, wanted bool, ids []string) {
 		if !wanted {
 			return
 		}
 		list := []Agent{}
 		for _, id := range ids {
-			if x := t.st.agents[id]; x != nil && t.knows(s.p, x) {
+			if x := t.st.agents[id]; x != nil && t.knows(s.p, x) && room.takes(x.Agent) {
 				list = append(list, x.Agent)
 			}
 		}
@@ -160,7 +213,7 @@ func (t *Tx) GetAgent(s *Session, id string, with Include) (map[string]any, erro
 	add("siblings", with.Siblings, t.siblings(id))
 	add("ancestors", with.Ancestors, t.ancestors(id, 0))
 	add("descendants", with.Descendants, t.descendants(id, 0))
-	return result, nil
+	return room.said(result), nil
 }
 
 func (t *Tx) children(id string) []string {
@@ -168,6 +221,17 @@ func (t *Tx) children(id string) []string {
 	for _, child := range t.agentIDs() {
 		if t.st.agents[child].Agent.Parent == id && child != id {
 			out = append(out, child)
+		}
+	}
+	return out
+}
+
+// families are the children of everybody who has some, in order: for who asks about many.
+func (t *Tx) families() map[string][]string {
+	out := map[string][]string{}
+	for _, id := range t.agentIDs() {
+		if parent := t.st.agents[id].Agent.Parent; parent != "" && parent != id {
+			out[parent] = append(out[parent], id)
 		}
 	}
 	return out
@@ -197,12 +261,12 @@ func (t *Tx) ancestors(id string, depth int) []string {
 
 // descendants are the agents below one, level by level; depth 0 is all levels.
 func (t *Tx) descendants(id string, depth int) []string {
-	seen := map[string]bool{id: true}
+	seen, below := map[string]bool{id: true}, t.families()
 	var out []string
 	for level, d := []string{id}, 0; len(level) > 0 && (depth == 0 || d < depth); d++ {
 		var next []string
 		for _, at := range level {
-			for _, child := range t.children(at) {
+			for _, child := range below[at] {
 				if !seen[child] {
 					seen[child] = true
 					next = append(next, child)
@@ -229,7 +293,7 @@ type GraphQuery struct {
 	Relationships *bool  `json:"includeRelationships"`
 }
 
-// Graph draws the agents that the caller may know of.
+// Graph draws the agents that the caller may know of, as many as one answer holds: a part is asked for by its root.
 func (t *Tx) Graph(s *Session, q GraphQuery) (map[string]any, error) {
 	var ids []string
 	if q.Root == Human { // the graph is of agents
@@ -244,16 +308,24 @@ func (t *Tx) Graph(s *Session, q GraphQuery) (map[string]any, error) {
 		ids = t.agentIDs()
 	}
 	nodes, edges := []Agent{}, []Edge{}
-	in := map[string]bool{}
+	in, drawn := map[string]bool{}, map[Edge]bool{}
+	room := newRoom(pageBytes)
 	for _, id := range ids {
-		if a := t.st.agents[id]; t.knows(s.p, a) {
+		if a := t.st.agents[id]; t.knows(s.p, a) && room.takes(a.Agent) {
 			in[id] = true
 			nodes = append(nodes, a.Agent)
 		}
 	}
+	lines := newRoom(pageBytes)
+	draw := func(e Edge) {
+		if !drawn[e] && lines.takes(e) {
+			drawn[e] = true
+			edges = append(edges, e)
+		}
+	}
 	for _, a := range nodes {
 		if in[a.Parent] {
-			edges = append(edges, Edge{a.Parent, a.ID, "parent-child"})
+			draw(Edge{a.Parent, a.ID, "parent-child"})
 		}
 		if q.Relationships != nil && !*q.Relationships {
 			continue
@@ -266,12 +338,11 @@ func (t *Tx) Graph(s *Session, q GraphQuery) (map[string]any, error) {
 			if r.Type == "supervised" {
 				e = Edge{r.AgentID, a.ID, "supervisor"}
 			}
-			if !slices.Contains(edges, e) {
-				edges = append(edges, e)
-			}
+			draw(e)
 		}
 	}
-	return map[string]any{"nodes": nodes, "edges": edges}, nil
+	room.cut = room.cut || lines.cut
+	return room.said(map[string]any{"nodes": nodes, "edges": edges}), nil
 }
 
 // CheckRelationships says what is wrong with what an agent says it is to others.

@@ -19,7 +19,7 @@ func (t *Tx) sees(p *participant, c *conversation) bool {
 func (t *Tx) member(p *participant, c *conversation) *Member {
 	var found *Member
 	for _, id := range t.ids(p) {
-		if m := c.current(id); m != nil {
+		if m := c.current(id); m != nil && t.st.agents[id].usable() == nil {
 			found = m
 			break
 		}
@@ -110,6 +110,14 @@ type Invitee struct {
 	Permissions Raw    `json:"permissions"`
 }
 
+// check refuses a member whose name or role is longer than any.
+func (x Invitee) check(field string) error {
+	if len(x.ID) > maxID || len(x.Role) > maxID {
+		return badParam(field, "an id or a role must be at most %d bytes", maxID)
+	}
+	return nil
+}
+
 // NewTurn is something to be said.
 type NewTurn struct {
 	Conversation string      `json:"conversationId"`
@@ -158,11 +166,16 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	if len(q.Participants) >= t.n.Limits.Members {
 		return nil, badParam("/initialParticipants", "must be fewer than %d", t.n.Limits.Members)
 	}
+	for _, x := range q.Participants {
+		if err := x.check("/initialParticipants"); err != nil {
+			return nil, err
+		}
+	}
 	if len(q.Subject)+len(q.Metadata) > t.n.Limits.AgentBytes {
 		return nil, refuse(CodeQuota, "What a conversation says of itself may be %d bytes long", t.n.Limits.AgentBytes)
 	}
 	me := s.p.name()
-	if err := t.roomForConversation(me); err != nil {
+	if err := t.roomForConversation(me, len(q.Subject)+len(q.Metadata)); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(q.Participants, func(x Invitee) bool { return x.ID == Human }) {
@@ -194,18 +207,21 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	return result, nil
 }
 
-// roomForConversation refuses one conversation too many, of everybody's or of somebody's own.
-func (t *Tx) roomForConversation(me string) error {
-	own := 0
+// roomForConversation refuses one conversation too many, of everybody's or of somebody's own; it will say so many bytes of
+// itself.
+func (t *Tx) roomForConversation(me string, size int) error {
+	own, bytes, all := 0, size, size
 	for _, c := range t.st.convs {
-		if c.open() && c.Conversation.CreatedBy == me {
+		n := len(c.Conversation.Subject) + len(c.Conversation.Metadata)
+		if all += n; c.open() && c.Conversation.CreatedBy == me {
 			own++
+			bytes += n
 		}
 	}
 	if len(t.st.convs) >= t.n.Limits.Conversations || own >= t.n.Limits.OwnConversations {
 		return refuse(CodeQuota, "Too many conversations")
 	}
-	return nil
+	return t.n.Limits.roomFor("all open conversations that one began say of themselves", "all conversations say of themselves", bytes, all)
 }
 
 // begin makes a conversation with its initiator.
@@ -333,7 +349,7 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 
 // sizeOf refuses a turn that is too large, or for which there is no room.
 func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
-	l, n, all := t.n.Limits, len(q.Content)+len(q.Metadata), 0
+	l, n, all := t.n.Limits, (&Turn{Content: q.Content, Metadata: q.Metadata, Visibility: q.Visibility}).size(), 0
 	if v := q.Visibility; v != nil && (len(v.IDs) > l.Members || len(v.Roles) > l.Members) {
 		return badParam("/visibility", "must name at most %d", l.Members)
 	}
@@ -376,6 +392,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 	t.saveConversation(c)
 	t.emit(Event{Type: "mail.turn.added", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "turn": turn},
 		Audience{Conversation: c.Conversation.ID, Author: m.ID, Visibility: q.Visibility, At: t.now})
+	var frame []byte
 	for _, other := range c.Members {
 		if other.ID == m.ID || other.LeftAt != 0 || !c.readable([]string{other.ID}, m.ID, q.Visibility, t.now) {
 			continue
@@ -388,7 +405,10 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 		}
 		if a := t.st.agents[other.ID]; a != nil {
 			if p := t.st.participants[a.Owner]; p != nil && p.caps.Has("mail.enabled") && !slices.Contains(t.ids(p), m.ID) {
-				t.notify(p, "mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
+				if frame == nil { // one for all
+					frame = notification("mail/turn.received", map[string]any{"conversationId": c.Conversation.ID, "turn": turn})
+				}
+				t.notify(p, frame)
 			}
 		}
 	}

@@ -6,8 +6,11 @@ import (
 	"strconv"
 )
 
-// maxThreads is how deep threads may stand below each other.
-const maxThreads = 5
+// maxThreads is how deep threads may stand below each other, maxSubject how long the subject of one is, in bytes.
+const (
+	maxThreads = 5
+	maxSubject = 4 << 10
+)
 
 // JoinMail is how somebody enters a conversation.
 type JoinMail struct {
@@ -32,17 +35,28 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	if t.member(s.p, c) != nil {
 		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", q.Conversation)
 	}
+	if err := (Invitee{Role: q.Role}).check("/role"); err != nil {
+		return nil, err
+	}
+	was := t.before(s.p, c)
+	// Elsewhere the id is the key; the person chose whom they talk with. Clients observe every conversation, and go on so here.
+	uninvited := was == nil && c.current(Human) != nil && !s.p.system()
+	if uninvited && s.p.Type != "client" {
+		return nil, refuse(CodeMailDenied, "Permission denied: a conversation with the person is joined by invitation")
+	}
 	if err := t.oneMore(c); err != nil {
 		return nil, err
 	}
 	me := s.p.name()
 	x, role := Invitee{ID: me}, q.Role
-	was := t.before(s.p, c)
 	if was != nil { // what it was, and what was allowed to it, holds again
 		x.Permissions, role = encode(was.Permissions), was.Role
 		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == was })
 	} else if (role == "initiator" || role == "moderator") && !s.p.system() {
 		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	}
+	if uninvited {
+		x.Permissions = encode(Permissions{CanObserve: true, HistoryAccess: "full"})
 	}
 	if role == "" {
 		role = "assistant"
@@ -131,6 +145,9 @@ type Invite struct {
 func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 	c, m, err := t.inside(s.p, q.Conversation)
 	if err != nil {
+		return nil, err
+	}
+	if err := q.Participant.check("/participant"); err != nil {
 		return nil, err
 	}
 	if !m.Permissions.CanInvite {
@@ -238,6 +255,9 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 	}
 	if depth > maxThreads {
 		return nil, refuse(CodeThreadDepth, "Threads may stand %d deep", maxThreads)
+	}
+	if len(q.Subject) > maxSubject {
+		return nil, refuse(CodeQuota, "The subject of a thread may be %d bytes long", maxSubject)
 	}
 	if len(c.Threads) >= t.n.Limits.Turns/10 {
 		return nil, refuse(CodeQuota, "Too many threads in one conversation")

@@ -48,7 +48,7 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	if n := q.Include.RecentTurns; n > 0 {
 		recent := slices.Clone(turns[max(0, len(turns)-n):])
 		slices.Reverse(recent)
-		result["recentTurns"] = fitting(recent)
+		result["recentTurns"] = recent[:newRoom(pageBytes).first(len(recent), func(i int) any { return recent[i] })]
 	}
 	if q.Include.Stats {
 		byType, active := map[string]int{}, map[string]bool{}
@@ -61,25 +61,9 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	return result, nil
 }
 
-// fitting are the first turns of a list that one answer holds.
-func fitting(list []*Turn) []*Turn {
-	bytes := 0
-	for i, turn := range list {
-		if bytes += turn.size(); bytes > pageBytes && i > 0 {
-			return list[:i]
-		}
-	}
-	return list
-}
-
-// cutTurns is cut for turns, of which one answer holds so many bytes.
+// cutTurns is a page of turns.
 func cutTurns(q Page, list []*Turn) ([]*Turn, string) {
-	id := func(x *Turn) string { return x.ID }
-	page, next := cut(q, 50, list, id)
-	if held := fitting(page); len(held) < len(page) {
-		return held, id(held[len(held)-1])
-	}
-	return page, next
+	return cutWhole(q, 50, list, func(x *Turn) string { return x.ID })
 }
 
 // membersFor are the members that a participant may know of: who left knows of those who were there with it.
@@ -135,7 +119,7 @@ func (t *Tx) ListConversations(s *Session, q MailList) map[string]any {
 		}
 		list = append(list, x)
 	}
-	list, next := cut(q.Page, 50, list, func(c Conversation) string { return c.ID })
+	list, next := cutWhole(q.Page, 50, list, func(c Conversation) string { return c.ID })
 	return paged(map[string]any{"conversations": list}, next)
 }
 
@@ -215,7 +199,7 @@ func (t *Tx) ListThreads(s *Session, id, parent string, q Page) (map[string]any,
 		return nil, err
 	}
 	list := slices.DeleteFunc(c.threads(t.legible(s.p, c)), func(th *Thread) bool { return parent != "" && th.ParentThreadID != parent })
-	list, next := cut(q, 50, list, func(th *Thread) string { return th.ID })
+	list, next := cutWhole(q, 50, list, func(th *Thread) string { return th.ID })
 	return paged(map[string]any{"threads": list}, next), nil
 }
 

@@ -11,12 +11,20 @@ import (
 // maxID is how long an id may be that somebody chooses, in bytes.
 const maxID = 200
 
-// checkID refuses an id that nobody may choose for an agent or a participant: one that means somebody at another hub, is too
-// long, or does not look like what it is. field is where it stood.
+// checkID refuses an id that nobody may choose for an agent or a participant: one that means somebody at another hub, or would
+// if the operator listed that one later, is too long, or does not look like what it is. field is where it stood.
 func (t *Tx) checkID(field, id string) error {
 	if _, theirs := t.remote(id); theirs {
 		return denied("ids that end in @ and the name of another hub are those of its agents")
 	}
+	if strings.Contains(id, "@") {
+		return badParam(field, "must have no @: so agents of other hubs are called")
+	}
+	return checkLook(field, id)
+}
+
+// checkLook refuses a name, chosen here or at another hub, that is too long or does not look like what it is.
+func checkLook(field, id string) error {
 	switch {
 	case len(id) > maxID:
 		return badParam(field, "must be at most %d bytes", maxID)
@@ -28,6 +36,23 @@ func (t *Tx) checkID(field, id string) error {
 
 // unseen are the characters that show nothing, or change how others are shown.
 func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+
+// maxCalled is how much of a name stands before an id, in letters, so that both are seen.
+const maxCalled = 40
+
+// Called is how the person is told of somebody: a name can be anybody's, so wherever it is not the id, that stands beside
+// it. The person alone is "You".
+func Called(id, name string) string {
+	switch {
+	case id == Human:
+		return "You"
+	case name != "" && name != id:
+		return firstLine(name, maxCalled) + " (" + id + ")"
+	case strings.EqualFold(id, "you"):
+		return "agent " + id
+	}
+	return id
+}
 
 // hubs says whether an id is that of the person, of this hub, or of another.
 func (t *Tx) hubs(id string) bool {

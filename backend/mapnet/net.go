@@ -30,6 +30,8 @@ type Logged struct {
 	Audience Audience `json:"audience"`
 	Role     string   `json:"role,omitempty"` // of its source
 	Roles    []string `json:"roles,omitempty"`
+
+	facts **facts // see read; nil where nobody keeps it
 }
 
 // Note is a line of the audit.
@@ -110,7 +112,9 @@ type Limits struct {
 	ConvBytes        int // of all turns of one conversation
 	AllTurnBytes     int // of all turns
 	Members          int // of one conversation
-	AgentBytes       int // of what an agent says of itself
+	AgentBytes       int // of what an agent says of itself, or a scope, or a conversation
+	OwnBytes         int // of that, of all agents of one participant, all scopes that one made, all open conversations that one began
+	SaidBytes        int // of all agents, all scopes, all conversations
 	AgentScopes      int // that one agent is in
 	Fan              int // bytes of one message for all its recipients together
 	Notices          int // for the person, of one agent in a minute
@@ -123,7 +127,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{Grace: time.Minute, QueueTTL: time.Hour, KeepAnswers: 30 * 24 * time.Hour, PerAgent: 1000, PerAgentBytes: 16 << 20, Queued: 50_000, QueuedBytes: 128 << 20, Subscriptions: 200,
 		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, OwnScopes: 1000, Conversations: 20_000, OwnConversations: 2000, Names: 10_000, Away: 2000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
-		Members: 1000, AgentBytes: 256 << 10, AgentScopes: 200, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
+		Members: 1000, AgentBytes: 256 << 10, OwnBytes: 16 << 20, SaidBytes: 128 << 20, AgentScopes: 200, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
 }
 
 // Net is one network. Its methods are safe for concurrent use.
@@ -237,8 +241,11 @@ type Tx struct {
 	events []Logged
 	notes  []Note
 	told   []func()
-	change bool
-	person bool
+	pushed map[Peer]int // bytes of events that a connection is told
+	// pushedAll is what all are.
+	pushedAll int
+	change    bool
+	person    bool
 }
 
 type recordKey struct{ kind, id string }

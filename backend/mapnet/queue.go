@@ -178,6 +178,9 @@ func (t *Tx) drainSettled() (more bool) {
 
 // drain hands a participant what waited for its agents, the urgent first.
 func (t *Tx) drain(p *participant) {
+	if p.Stopped != "" {
+		return // until it goes on
+	}
 	for _, id := range t.ids(p) {
 		waiting := slices.Clone(t.st.queue[id])
 		slices.SortStableFunc(waiting, func(a, b *queued) int { return a.rank() - b.rank() })

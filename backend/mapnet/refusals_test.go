@@ -117,3 +117,44 @@ func TestThePersonIsNotSteered(t *testing.T) {
 		}
 	})
 }
+
+// A conversation with the person is joined by invitation; who was in it comes back, and any other is joined by its id.
+func TestWhoJoinsThePerson(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, _ := as(t, n, Register{ID: "a"})
+	guest, _ := as(t, n, Register{ID: "guest"})
+	stranger, _ := as(t, n, Register{ID: "stranger"})
+	do(t, n, func(tx *Tx) {
+		begin := func(members ...Invitee) string {
+			out, err := tx.CreateConversation(a, CreateMail{Participants: members})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out["conversation"].(Conversation).ID
+		}
+		with, without := begin(Invitee{ID: Human}, Invitee{ID: "guest"}), begin()
+		join := func(s *Session, id string, want int) {
+			t.Helper()
+			if _, err := tx.JoinConversation(s, JoinMail{Conversation: id}); code(err) != want {
+				t.Errorf("%s joins %s: %v, want %d", s.Name(), id, err, want)
+			}
+		}
+		join(stranger, with, CodeMailDenied)
+		join(stranger, without, 0)
+		observer, _, err := tx.Connect(&ear{}, Principal{ID: "p"}, Connect{Type: "client"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		join(observer, with, 0)
+		if _, err := tx.Say(observer, NewTurn{Conversation: with, ContentType: "data", Content: Raw(`1`)}); code(err) != CodeMailDenied {
+			t.Errorf("a client that was not invited speaks: %v", err)
+		}
+		if _, err := tx.LeaveConversation(guest, with, ""); err != nil {
+			t.Fatal(err)
+		}
+		join(guest, with, 0)
+		if _, err := tx.InviteTo(a, Invite{Conversation: with, Participant: Invitee{ID: "stranger"}}); err != nil {
+			t.Error(err)
+		}
+	})
+}

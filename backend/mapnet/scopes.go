@@ -68,14 +68,19 @@ func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
 }
 
 func (t *Tx) addScope(sc *scope) error {
-	own := 0
+	sc.bytes = len(encode(sc.Scope))
+	own, bytes, all := 0, sc.bytes, sc.bytes
 	for _, other := range t.st.scopes {
-		if other.Creator == sc.Creator {
+		if all += other.bytes; other.Creator == sc.Creator {
 			own++
+			bytes += other.bytes
 		}
 	}
 	if len(t.st.scopes) >= t.n.Limits.Scopes || own >= t.n.Limits.OwnScopes {
 		return refuse(CodeQuota, "Too many scopes")
+	}
+	if err := t.n.Limits.roomFor("all scopes that one made say of themselves", "all scopes say of themselves", bytes, all); err != nil {
+		return err
 	}
 	t.st.scopes[sc.Scope.ID] = sc
 	t.saveScope(sc)
@@ -175,15 +180,21 @@ func (t *Tx) scope(p *participant, id string) (*scope, error) {
 	return sc, nil
 }
 
-// ListScopes lists the scopes that the caller may know of.
-func (t *Tx) ListScopes(s *Session, parent *string) map[string]any {
+// ListScopes lists the scopes that the caller may know of. Where one answer does not hold them it says so, and how to go on,
+// which the protocol has no word for here.
+func (t *Tx) ListScopes(s *Session, parent *string, q Page) map[string]any {
 	list := []Scope{}
 	for _, sc := range t.sortedScopes() {
 		if t.seesScope(s.p, sc) && (parent == nil || *parent == sc.Scope.Parent) {
 			list = append(list, sc.Scope)
 		}
 	}
-	return map[string]any{"scopes": list}
+	list, next := cutWhole(q, 0, list, func(sc Scope) string { return sc.ID })
+	result := map[string]any{"scopes": list}
+	if next != "" {
+		result["nextCursor"], result["_meta"] = next, map[string]any{"truncated": true}
+	}
+	return result
 }
 
 // GetScope looks one scope up.
@@ -275,6 +286,9 @@ func (t *Tx) JoinScope(s *Session, id, member string) (map[string]any, error) {
 	}
 	if !t.finds(s.p, sc, a) {
 		return nil, noScope(id)
+	}
+	if err := a.usable(); err != nil {
+		return nil, err
 	}
 	if !t.mayJoin(s.p, sc, a) || !(t.controls(s.p, a) || t.runsScope(s.p, sc)) {
 		return nil, denied("the scope's policy is %s", sc.Scope.JoinPolicy)

@@ -187,6 +187,8 @@ func (t *Tx) undeliverable(m Send, target string) string {
 	switch {
 	case p.takesNothing():
 		return "the recipient takes no messages"
+	case p != nil && p.Stopped != "":
+		return "the operator stopped the recipient"
 	case p != nil && p.conn != nil:
 		return ""
 	case t.st.agents[target] == nil:
@@ -206,7 +208,7 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames *fan, ite
 		return Human, true
 	}
 	p := t.speaker(target)
-	live := p != nil && p.conn != nil
+	live := p != nil && p.conn != nil && p.Stopped == ""
 	keep := item != "" || meta.Delivery == "acknowledged" || meta.Delivery == "guaranteed"
 	switch {
 	case item == "" && p.takesNothing():

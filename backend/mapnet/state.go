@@ -44,6 +44,7 @@ type state struct {
 	latest       string // the id of the last event; empty: none since the hub began
 	notices      map[string]*window
 	grants       map[string]*Grant
+	visits       visits
 	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
 }
 
@@ -54,12 +55,18 @@ type agent struct {
 	Principal string `json:"principal"` // who enrolled it
 	// OrphanedAt is since when nobody speaks for it.
 	OrphanedAt int64 `json:"orphanedAt,omitempty"`
+	// StoppedBy is whose stop, of the operator's, holds it: its own name in the fleet, or that of one above it.
+	StoppedBy string `json:"stoppedBy,omitempty"`
+
+	bytes int // of what it says of itself, as it was last looked at
 }
 
 type scope struct {
 	Scope   Scope    `json:"scope"`
 	Members []string `json:"members"`
 	Creator string   `json:"creator"`
+
+	bytes int // of what it says of itself
 }
 
 func (s *scope) has(agent string) bool { return slices.Contains(s.Members, agent) }
@@ -78,6 +85,7 @@ type session struct {
 	CreatedAt   int64        `json:"createdAt"`
 	ActiveAt    int64        `json:"activeAt"`
 	AwaySince   int64        `json:"awaySince,omitempty"` // its connection was lost then
+	Stopped     string       `json:"stopped,omitempty"`   // its own agent, by its name in the fleet, if the operator stopped that
 }
 
 // Principal is who a participant has proved to be. Everybody who proves nothing, on this machine, is one principal.
@@ -158,10 +166,12 @@ func (n *Net) load(ctx context.Context) error {
 		case kindAgent:
 			a := &agent{}
 			st.agents[r.ID] = a
+			a.bytes = len(r.Body)
 			return read(r, a)
 		case kindScope:
 			s := &scope{}
 			st.scopes[r.ID] = s
+			s.bytes = len(r.Body)
 			return read(r, s)
 		case kindSession:
 			p := &participant{subs: map[string]*subscription{}}
@@ -253,7 +263,15 @@ func (c *conversation) add(t *Turn) {
 	c.bytes += t.size()
 }
 
-func (t *Turn) size() int { return len(t.Content) + len(t.Metadata) }
+func (t *Turn) size() int {
+	n := len(t.Content) + len(t.Metadata)
+	if v := t.Visibility; v != nil {
+		for _, name := range slices.Concat(v.IDs, v.Roles) {
+			n += len(name)
+		}
+	}
+	return n
+}
 
 // own makes a participant the one that speaks for an agent; "" leaves it without one.
 func (t *Tx) own(a *agent, p string) { t.st.own(a, p) }

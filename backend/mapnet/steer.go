@@ -45,9 +45,11 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 	for name, v := range u.Metadata {
 		next.Metadata = with(next.Metadata, name, v)
 	}
-	if err := t.fitsIn(next); err != nil {
+	n, err := t.fitsIn(next, a.Owner, a.bytes)
+	if err != nil {
 		return nil, err
 	}
+	a.bytes = n
 	a.Agent.Metadata = next.Metadata
 	life := *a.Agent.Lifecycle
 	for name, v := range u.Metadata {
@@ -137,16 +139,6 @@ func (t *Tx) steer(a *agent, verb, reason string) error {
 	}
 	t.stateChanged(a, before, a.Agent.ID, reason)
 	return nil
-}
-
-// StopByPerson stops the agent whose name in the fleet is that, because the operator says so; one that is not there is
-// stopped already.
-func (t *Tx) StopByPerson(peer string, name func(agent string) string) {
-	for id, a := range t.st.agents {
-		if name(id) == peer {
-			_ = t.steer(a, "stop", "the operator stopped it") // it had stopped by itself
-		}
-	}
 }
 
 // Expel ends the connection of an agent that the operator revoked, and takes it out.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/wire"
@@ -142,6 +143,17 @@ func unmarshal(raw []byte, v any, options ...jsonv2.Options) error {
 		return badShape(string(semantic.JSONPointer), "is not a member of this request")
 	}
 	return badShape(string(semantic.JSONPointer), "must not be a JSON "+kindName(byte(semantic.JSONKind)))
+}
+
+// Text is a string that a request may leave out and may not say null for, which a Go string would read as empty.
+type Text string
+
+// UnmarshalJSONFrom implements jsonv2.UnmarshalerFrom.
+func (t *Text) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if k := dec.PeekKind(); k != '"' {
+		return &jsonv2.SemanticError{JSONKind: k, JSONPointer: dec.StackPointer()}
+	}
+	return jsonv2.UnmarshalDecode(dec, (*string)(t))
 }
 
 func kindName(k byte) string {

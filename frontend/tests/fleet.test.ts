@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 vi.mock('../src/lib/desk.svelte', () => ({ desk: { offline: false, noticed: () => {} } }));
 
 import { faults, objections, tagList, wire, type Written } from '../src/lib/compose.svelte';
-import { arranged, endedSessions, endWords, keptWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
+import { arranged, awayWords, endedSessions, endWords, keptWords, mailSentence, mailTone, mailWord, matching, presenceWords, reach, sessionName, shortId, splitAddress, waitingFor } from '../src/lib/fleetwords';
 import { recipients } from '../src/lib/recipients';
 import { defaults, readTemplates, withTemplate } from '../src/lib/templates';
 import type { FleetAgent, Presence, Session } from '../src/lib/types';
@@ -27,6 +27,11 @@ describe('presence', () => {
     [{ state: 'offline', last_seen: now - 20_000 }, 'last listened just now'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last listened on 20 Oct'],
     [{ state: 'unknown' }, 'has never listened'],
   ])('%o → %s', (p, want) => expect(presenceWords(p, now)).toBe(want));
+  it('of whoever asked tells one that looks again and again from one that is away', () => {
+    expect(awayWords({ state: 'online', last_seen: now - 1000 }, now)).toEqual({ here: true, words: 'listened just now', more: '; gets the answer when it next looks' });
+    expect(awayWords({ state: 'offline', last_seen: now - 5 * M }, now)).toEqual({ here: false, words: 'not waiting', more: '; last listened 5 m ago' });
+    for (const p of [{ state: 'unknown' } as Presence, undefined]) expect(awayWords(p, now)).toEqual({ here: false, words: 'not waiting', more: '; can collect the answer later' });
+  });
 });
 
 describe('before sending', () => {

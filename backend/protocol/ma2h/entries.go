@@ -118,8 +118,8 @@ func (b *Binding) row(key signing.Key, e mailbox.Entry) ([]byte, error) {
 // consume answers POST /v1/inbox/ack.
 func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	var body struct {
-		IDs  *[]string `json:"ids"`
-		Note string    `json:"note"`
+		IDs  *[]protocol.Text `json:"ids"`
+		Note protocol.Text    `json:"note"`
 	}
 	if err := protocol.Decode(r, &body); err != nil {
 		return err
@@ -136,7 +136,11 @@ func (b *Binding) consume(w http.ResponseWriter, r *http.Request, c protocol.Cal
 	if err != nil {
 		return err
 	}
-	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, session, *body.IDs, body.Note)
+	ids := make([]string, len(*body.IDs))
+	for i, id := range *body.IDs {
+		ids[i] = string(id)
+	}
+	n, err := b.Mailbox.Ack(r.Context(), c.Agent.ID, session, ids, string(body.Note))
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (b *Binding) decision(raw []byte) (inbox.Decision, error) {
 // cancel answers POST /v1/messages/{id}/cancel (MA2H §8.4).
 func (b *Binding) cancel(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	var body struct {
-		Comment string `json:"comment"`
+		Comment protocol.Text `json:"comment"`
 	}
 	if err := protocol.Decode(r, &body); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (b *Binding) cancel(w http.ResponseWriter, r *http.Request, c protocol.Call
 	if len(body.Comment) > inbox.MaxNote {
 		return inbox.Invalid("/comment", "is longer than %d bytes", inbox.MaxNote)
 	}
-	it, err := b.Inbox.Cancel(r.Context(), r.PathValue("id"), c.Agent.ID, body.Comment)
+	it, err := b.Inbox.Cancel(r.Context(), r.PathValue("id"), c.Agent.ID, string(body.Comment))
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (b *Binding) cancel(w http.ResponseWriter, r *http.Request, c protocol.Call
 // ack answers POST /v1/messages/{id}/ack (MA2H §8.8, §14): the submitter has the answer.
 func (b *Binding) ack(w http.ResponseWriter, r *http.Request, c protocol.Caller) error {
 	var body struct {
-		Note string `json:"note"`
+		Note protocol.Text `json:"note"`
 	}
 	if err := protocol.Decode(r, &body); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (b *Binding) ack(w http.ResponseWriter, r *http.Request, c protocol.Caller)
 	if len(body.Note) > inbox.MaxNote {
 		return inbox.Invalid("/note", "is longer than %d bytes", inbox.MaxNote)
 	}
-	it, err := b.Inbox.Acknowledge(r.Context(), r.PathValue("id"), c.Agent.ID, body.Note)
+	it, err := b.Inbox.Acknowledge(r.Context(), r.PathValue("id"), c.Agent.ID, string(body.Note))
 	if err != nil {
 		return err
 	}

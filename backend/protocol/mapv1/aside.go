@@ -47,8 +47,17 @@ var notEnabled = map[string]mapnet.Error{
 	"workspace":   {Code: mapnet.CodeNoWorkspace, Message: "Workspaces are not enabled for this participant"},
 }
 
-// entitled refuses a session that has ended or lacks a capability.
+// entitled refuses a session that has ended or lacks a capability, or whose agent the operator stopped: that one may only
+// look around.
 func entitled(tx *mapnet.Tx, s *mapnet.Session, needs string) error {
+	if err := capable(tx, s, needs); err != nil || needs == query {
+		return err
+	}
+	return tx.Stopped(s)
+}
+
+// capable refuses a session that has ended or lacks a capability.
+func capable(tx *mapnet.Tx, s *mapnet.Session, needs string) error {
 	if !s.Open(tx) {
 		return &mapnet.Error{Code: mapnet.CodeAuthRequired, Message: "Authentication required: the session has ended"}
 	}

@@ -129,6 +129,9 @@ func (c *conn) enter(ctx context.Context, who mapnet.Principal, p mapnet.Connect
 		}
 	}
 	err := c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
+		if !who.Proved && c.b.RequireCredential() { // it was set meanwhile
+			return &mapnet.Error{Code: mapnet.CodeAuthRequired, Message: "Authentication required"}
+		}
 		s, out, err := tx.Connect(c, who, p)
 		if err != nil {
 			return err
@@ -238,7 +241,7 @@ func (c *conn) disconnect(ctx context.Context, q call) error {
 	}
 	s := c.session
 	c.session, c.waiting, c.over = nil, nil, true
-	c.clock.Reset(helloTime) // the client closes; if not, the hub does
+	c.goodbye()
 	if s == nil {
 		c.ws.Send(result(q.id, map[string]any{"acknowledged": true}))
 		return nil
@@ -251,6 +254,12 @@ func (c *conn) disconnect(ctx context.Context, q call) error {
 		tx.Send(c, result(q.id, out))
 		return nil
 	})
+}
+
+// goodbye has the hub close a connection whose session is over, if the client does not.
+func (c *conn) goodbye() {
+	c.clock.Stop()
+	c.clock = time.AfterFunc(helloTime, func() { c.ws.Close(1000, "the session is over") })
 }
 
 // closeSession answers map/session/close.
@@ -269,7 +278,7 @@ func (c *conn) closeSession(ctx context.Context, q call) error {
 		}
 		if own {
 			c.session, c.over = nil, true
-			c.clock.Reset(helloTime)
+			c.goodbye()
 		}
 		tx.Send(c, result(q.id, out))
 		return nil

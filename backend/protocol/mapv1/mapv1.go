@@ -188,16 +188,28 @@ func (c *conn) gone() {
 
 // Stop stops an agent that the operator stopped; id is the agent's in the fleet.
 func (b *Binding) Stop(id string) {
-	err := b.Net.Do(context.Background(), func(tx *mapnet.Tx) error { tx.StopByPerson(id, PeerID); return nil })
+	err := b.Net.Do(context.Background(), func(tx *mapnet.Tx) error { tx.StopByPerson(id); return nil })
 	if err != nil {
 		b.Log.Error("an agent could not be stopped", "protocol", Name, "err", err)
 	}
+}
+
+// Resume lets an agent go on that the operator had stopped; id is the agent's in the fleet.
+func (b *Binding) Resume(id string) error {
+	return b.Net.Do(context.Background(), func(tx *mapnet.Tx) error { tx.ResumeByPerson(id); return nil })
 }
 
 // Revoked ends what an agent that the operator revoked has here: its own connection and grants, and those of everybody who
 // proved themselves with its credential. id is the agent's in the fleet.
 func (b *Binding) Revoked(id string) {
 	_ = b.do(context.Background(), func(tx *mapnet.Tx) { tx.Revoked(id) }) // which says itself what went wrong
+}
+
+// Unproved ends the connections of those who proved nothing, where a credential is required now.
+func (b *Binding) Unproved() {
+	if b.RequireCredential() {
+		_ = b.do(context.Background(), func(tx *mapnet.Tx) { tx.CloseUnproved() }) // which says itself what went wrong
+	}
 }
 
 // PeerID is the id in the fleet of an agent of the network.

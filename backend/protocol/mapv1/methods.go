@@ -10,6 +10,8 @@ import (
 type method struct {
 	needs string
 	do    func(tx *mapnet.Tx, s *mapnet.Session, params []byte) (map[string]any, error)
+	// leaves says that a stopped agent's program may as well: it takes something of its own away.
+	leaves bool
 	// own does what concerns the connection itself, instead.
 	own func(c *conn, ctx context.Context, q call) error
 }
@@ -23,6 +25,13 @@ func with[P any](needs string, fn func(tx *mapnet.Tx, s *mapnet.Session, p P) (m
 		}
 		return fn(tx, s, p)
 	}}
+}
+
+// leaving is with for what takes something of the caller's own away.
+func leaving[P any](needs string, fn func(tx *mapnet.Tx, s *mapnet.Session, p P) (map[string]any, error)) method {
+	m := with(needs, fn)
+	m.leaves = true
+	return m
 }
 
 type (
@@ -47,10 +56,12 @@ type (
 	}
 )
 
+// query is the capability of looking around.
+const query = "observation.canQuery"
+
 // methods is every method that is answered: the 48 of the schema, and what published clients call besides.
 func methods() map[string]method {
 	const (
-		query   = "observation.canQuery"
 		stop    = "lifecycle.canStop"
 		history = "mail.canViewHistory"
 	)
@@ -87,7 +98,7 @@ func methods() map[string]method {
 		}),
 		"map/agents/register": with("lifecycle.canRegister", register((*mapnet.Tx).Register)),
 		"map/agents/spawn":    with("lifecycle.canSpawn", register((*mapnet.Tx).Spawn)),
-		"map/agents/unregister": with("", func(t *mapnet.Tx, s *mapnet.Session, p agentID) (map[string]any, error) {
+		"map/agents/unregister": leaving("", func(t *mapnet.Tx, s *mapnet.Session, p agentID) (map[string]any, error) {
 			return t.Unregister(s, p.ID, p.Reason)
 		}),
 		"map/agents/update":   with("", (*mapnet.Tx).Update),
@@ -99,7 +110,7 @@ func methods() map[string]method {
 		"map/send":      {own: (*conn).send},
 		"map/inject":    with("lifecycle.canSteer", (*mapnet.Tx).Inject),
 		"map/subscribe": {own: (*conn).subscribe},
-		"map/unsubscribe": with(observe, func(t *mapnet.Tx, s *mapnet.Session, p struct {
+		"map/unsubscribe": leaving(observe, func(t *mapnet.Tx, s *mapnet.Session, p struct {
 			ID string `json:"subscriptionId"`
 		}) (map[string]any, error) {
 			return t.Unsubscribe(s, p.ID), nil
@@ -107,7 +118,7 @@ func methods() map[string]method {
 		"map/replay": {own: (*conn).replay},
 
 		"map/scopes/list": with(query, func(t *mapnet.Tx, s *mapnet.Session, p scopeID) (map[string]any, error) {
-			return t.ListScopes(s, p.Parent), nil
+			return t.ListScopes(s, p.Parent, p.Page), nil
 		}),
 		"map/scopes/get":    with(query, func(t *mapnet.Tx, s *mapnet.Session, p scopeID) (map[string]any, error) { return t.GetScope(s, p.ID) }),
 		"map/scopes/create": with("scopes.canCreateScopes", (*mapnet.Tx).CreateScope),
@@ -188,7 +199,11 @@ func (c *conn) answer(ctx context.Context, q call) error {
 	}
 	s := c.session
 	return c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
-		if err := entitled(tx, s, m.needs); err != nil {
+		may := entitled
+		if m.leaves {
+			may = capable
+		}
+		if err := may(tx, s, m.needs); err != nil {
 			return err
 		}
 		out, err := m.do(tx, s, q.params)

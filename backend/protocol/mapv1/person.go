@@ -129,10 +129,7 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 	if structured && text == string(content) { // it has no text of its own
 		first, rest = "", ""
 	}
-	who := p.FromName
-	if who == "" {
-		who = p.From
-	}
+	who := mapnet.Called(p.From, p.FromName)
 	switch {
 	case p.Kind == "credential":
 		return clip(who+" asks for a credential: "+p.Wish.Scope, maxTitle), wishBody(*p.Wish), []inbox.Part{{Data: content}}
@@ -169,7 +166,7 @@ var grantOptions = []inbox.Option{
 
 // wishBody is the hub's own words about a wish; what the agent says of it stands beside them, as data.
 func wishBody(w mapnet.Wish) string {
-	body := "The agent gets the value of your secret `" + w.Secret + "`. What it has read it can keep: a grant that ends only ends the handing over."
+	body := "The agent gets the value of your secret " + w.Secret + ". What it has read it can keep: a grant that ends only ends the handing over."
 	if !w.Proved {
 		body += "\n\nNobody has proved who asks: any program on this computer can connect under that name."
 	}

@@ -5,7 +5,7 @@ import type { Chain, DryRun, GuardAlert, GuardedView, RuleBody, RuleView, StepVi
 import type { PiAnswer, PiAsk, PiFile, PiFork, PiInfo, PiModel, PiRow, PiRowQuery, PiSession, PiStart, PiTold } from './pitypes';
 import type { Conversation, Grant, Network } from './talktypes';
 import type {
-  AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Priority, Row, Session,
+  AgentCredentials, AgentRates, AgentView, ApiError, Box, CrewView, Detail, DeskState, Directive, FleetAgent, Pairing, Presence, Priority, Row, Session,
 } from './types';
 
 export interface Changed { rev: number; items?: string[]; topics?: string[] }
@@ -176,6 +176,11 @@ export const api = {
   setPolicy: (id: string, policy: Partial<Policy>) => call<{ agent_id: string; policy: Policy }>('PUT', `/v1/agents/${agent(id)}/policy`, policy),
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
+  /** When it last listened, by what it collected itself: what its owner may ask of it (MA2H §15.3). */
+  presence: async (id: string): Promise<Presence> => {
+    const { state, last_seen } = await call<{ state: Presence['state']; last_seen?: string }>('GET', `/v1/agents/${agent(id)}/presence`);
+    return { state, last_seen: last_seen === undefined ? undefined : Date.parse(last_seen) };
+  },
   rates: (agent: string) => call<AgentRates>('GET', `/api/agents/${encodeURIComponent(agent)}/rates`),
   fleet: () => call<{ agents: FleetAgent[]; pairings: Pairing[] }>('GET', '/api/fleet'),
   crew: (id: string) => call<CrewView>('GET', `/api/crew/${agent(id)}`),

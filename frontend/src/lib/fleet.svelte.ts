@@ -6,7 +6,7 @@ import type { AgentCredentials, FleetAgent, Pairing, Session } from './types';
 import { ui } from './ui.svelte';
 
 /** Presence fades without any event, so it is asked for again. */
-const PRESENCE_MS = 15_000;
+export const PRESENCE_MS = 15_000;
 
 /** A deliberate act that is asked about once more before it is done. */
 export type Act =

@@ -37,6 +37,13 @@ export function presenceWords(p: Presence, now: number): string {
   return `listened ${ago(p.last_seen, now)}`;
 }
 
+/** Of whoever asked something and holds no request open for the answer: whether it will see that soon. */
+export function awayWords(p: Presence | undefined, now: number): { here: boolean; words: string; more: string } {
+  if (p?.state === 'online') return { here: true, words: `listened ${ago(p.last_seen ?? now, now)}`, more: '; gets the answer when it next looks' };
+  if (p?.state === 'offline' && p.last_seen) return { here: false, words: 'not waiting', more: `; last listened ${ago(p.last_seen, now)}` };
+  return { here: false, words: 'not waiting', more: '; can collect the answer later' };
+}
+
 /** A guarded agent listens to nothing: it asks for leave, and waits while it does. */
 export const asksNow = (a: Pick<FleetAgent, 'protocol' | 'open_items'>): boolean => !takesMessages(a) && a.open_items > 0;
 

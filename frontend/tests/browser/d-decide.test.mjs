@@ -309,6 +309,17 @@ test('who waits now is shown, and that it left', async ({ hub, agent, page }) =>
   assert.equal((await (await wait).json()).response.response.value, 'ship');
 });
 
+test('an agent that looks again and again is said to listen', async ({ agent, page }) => {
+  const id = await agent.ask('Do you look?');
+  const other = await agent.ask('And at this?');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.says('[data-item-pane]', /not waiting; can collect the answer later/);
+  await status(agent, id);
+  await page.open(other); // it is asked for with every item, and again while one is on show
+  await page.says('[data-item-pane]', /listened just now; gets the answer when it next looks/);
+});
+
 test('what names nobody is not mine until I say so', async ({ hub, agent, page, p }) => {
   const id = await agent.post({ type: 'ask', title: 'May I?', request: { mode: 'confirm' } });
   await page.keys('g', 'w');

@@ -28,6 +28,20 @@ test('a live session is shown with its lease, and closing it says what that lead
   await page.says('summary', /1 session ended lately/);
 });
 
+test('a message to a session with a long name keeps to its line', { hash: '#/agents/deploybot%2Fdev-team' }, async ({ hub, agent, page, p }) => {
+  const s = (await session(agent, { label: 'nightly integration run for issue 612 in the web-app repository on build-07' })).session;
+  const d = await hub.call('POST', '/v1/directives', { to: `${agent.id}#${s.id}`, title: 'Look at the log' });
+  await agent.hub.call('GET', `/v1/inbox?session=${s.id}`, undefined, { token: agent.token });
+  await agent.hub.call('POST', `/v1/inbox/ack?session=${s.id}`, { ids: [d.id], note: 'I will look at it as soon as the run that goes on is through, and tell you' }, { token: agent.token });
+  await page.says('li.directive', /Acknowledged/);
+  for (const width of [1280, 900, 480]) {
+    await p.setViewportSize({ width, height: 800 });
+    await page.settled();
+    const line = await p.locator('li.directive .to').evaluate((to) => ({ over: to.scrollHeight - to.clientHeight, word: to.querySelector('.word').getClientRects()[0].height, wide: document.documentElement.scrollWidth - innerWidth }));
+    assert.ok(line.over <= 1 && line.word <= 18 && line.wide <= 0, `${width}: ${JSON.stringify(line)}`);
+  }
+});
+
 test('a session that ended before it is closed is not called closed, and its agent is stopped', { hash: '#/agents/deploybot%2Fdev-team' }, async ({ hub, agent, page, p }) => {
   const s = (await session(agent, { label: 'short' })).session;
   await p.getByRole('button', { name: 'Close the session short…' }).click();

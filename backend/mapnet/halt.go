@@ -1,0 +1,112 @@
+package mapnet
+
+import "slices"
+
+// What the operator stops, by its name in the fleet, does nothing more until they let it go on: not by the connection that
+// speaks for it, not as a child, and not by another connection that calls itself the same. Its program may still look around
+// and leave.
+
+// stoppedError refuses what an agent wants that the operator stopped; peer is its name in the fleet.
+func stoppedError(peer string) *Error {
+	e := refuse(CodePermissionDenied, "The operator stopped this agent: %s", peer)
+	e.Details = map[string]any{"reason": "the operator stopped this agent", "agent": peer}
+	return e
+}
+
+// Stopped refuses a participant whose own agent the operator stopped, also after it took that agent out.
+func (t *Tx) Stopped(s *Session) error {
+	if s.p.Stopped != "" {
+		return stoppedError(s.p.Stopped)
+	}
+	return nil
+}
+
+// usable refuses an agent that the operator stopped, by itself or as a child.
+func (a *agent) usable() error {
+	if a != nil && a.StoppedBy != "" {
+		return stoppedError(a.StoppedBy)
+	}
+	return nil
+}
+
+// namesake is an agent that the operator stopped, of that name and principal; nil: there is none.
+func (t *Tx) namesake(name string, who Principal) *agent {
+	for _, a := range t.st.agents {
+		if name != "" && a.Agent.Name == name && a.Principal == who.ID && a.StoppedBy != "" {
+			return a
+		}
+	}
+	return nil
+}
+
+// StopByPerson stops the agent of that name in the fleet, and those below it that the same participant speaks for, because
+// the operator says so. One that is not there is stopped already.
+func (t *Tx) StopByPerson(peer string) {
+	for _, id := range t.agentIDs() {
+		a := t.st.agents[id]
+		if t.n.PeerID(id) != peer {
+			continue
+		}
+		a.StoppedBy = peer
+		t.halt(a)
+		for _, child := range t.descendants(id, 0) {
+			if x := t.st.agents[child]; x.Owner == a.Owner && a.Owner != "" {
+				x.StoppedBy = or(x.StoppedBy, peer)
+				t.halt(x)
+			}
+		}
+		if p := t.st.participants[a.Owner]; p != nil && p.Agent == id && p.Stopped != peer {
+			p.Stopped = peer // after that it hears nothing more
+			t.saveSession(p)
+		}
+	}
+}
+
+func (t *Tx) halt(a *agent) {
+	_ = t.steer(a, "stop", "the operator stopped it") // it had stopped by itself
+	t.saveAgent(a)
+}
+
+// ResumeByPerson lets go on what StopByPerson stopped.
+func (t *Tx) ResumeByPerson(peer string) {
+	for _, id := range t.agentIDs() {
+		a := t.st.agents[id]
+		if a.StoppedBy != peer {
+			continue
+		}
+		a.StoppedBy = ""
+		if before := a.Agent.State; before == "stopped" {
+			life := *a.Agent.Lifecycle
+			life.StoppedAt, life.ExitReason = 0, ""
+			a.Agent.State, a.Agent.Lifecycle = "idle", &life
+			t.stateChanged(a, before, id, "the operator let it go on")
+		}
+		t.saveAgent(a)
+	}
+	for _, p := range t.st.participants {
+		if p.Stopped == peer {
+			p.Stopped = ""
+			t.saveSession(p)
+			t.drainSoon(p)
+		}
+	}
+}
+
+// StopsAre has stopped who the operator stopped, and nobody else: what was decided as the network was not there holds too.
+func (t *Tx) StopsAre(peers []string) {
+	held := map[string]bool{}
+	for _, a := range t.st.agents {
+		held[a.StoppedBy] = true
+	}
+	for _, p := range t.st.participants {
+		held[p.Stopped] = true
+	}
+	for peer := range held {
+		if peer != "" && !slices.Contains(peers, peer) {
+			t.ResumeByPerson(peer)
+		}
+	}
+	for _, peer := range peers {
+		t.StopByPerson(peer)
+	}
+}
