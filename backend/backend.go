@@ -220,7 +220,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 	})
 	// What an earlier life of the hub held open ended with it. This comes before anything listens, so that no new request
 	// is taken for an old one, and nobody can answer a card that leads nowhere.
-	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx), h.endTranscripts(ctx), h.holdMAP(ctx)); err != nil {
+	if err := errors.Join(h.inbox.LeaveHeld(ctx), h.pi.LeaveUntold(ctx), h.gate.LeaveWaiting(ctx), h.acs.LeaveUnanswered(ctx), h.endTranscripts(ctx), h.holdMAP(ctx)); err != nil {
 		return fmt.Errorf("requests of an earlier start: %w", err)
 	}
 	return nil

@@ -36,21 +36,22 @@ func withPi(h *house) {
 
 // fakePi is as much of a pi as a hub can tell: it answers, and asks what a prompt tells it to.
 type fakePi struct {
-	out     *bufio.Writer
-	session string
-	calls   int
-	asks    map[string]string // the call of each dialog that waits
-	aborted json.RawMessage   // the id of an abort that waits for dialogs
-	prompts []string          // by their entries: "e0", "e1"
-	old     bool              // it knows the commands of before 0.43 alone, and leaves ids out of what it refuses
-	model   string
-	level   string
-	api     string // of its --api-key
-	args    []string
-	late    bool            // it does not answer the first command
-	bash    json.RawMessage // the id of a command that runs
-	command json.RawMessage // the id of an extension's command that waits for its answer
-	hold    bool            // what it says waits, so that it goes out at once
+	out      *bufio.Writer
+	session  string
+	calls    int
+	asks     map[string]string // the call of each dialog that waits
+	aborted  json.RawMessage   // the id of an abort that waits for dialogs
+	prompts  []string          // by their entries: "e0", "e1"
+	old      bool              // it knows the commands of before 0.43 alone, and leaves ids out of what it refuses
+	model    string
+	level    string
+	api      string // of its --api-key
+	args     []string
+	nameless *string         // what it answers who it is, "error" that it does not; nil: who it is
+	late     bool            // it does not answer the first command
+	bash     json.RawMessage // the id of a command that runs
+	command  json.RawMessage // the id of an extension's command that waits for its answer
+	hold     bool            // what it says waits, so that it goes out at once
 }
 
 type record = map[string]any
@@ -71,6 +72,8 @@ func (f *fakePi) run(args []string) int {
 			f.old = true
 		case "--late":
 			f.late = true
+		case "--nameless": // it answers who it is like this
+			f.nameless = &args[i+1]
 		case "--api-key":
 			f.api = args[i+1]
 		case "--session":
@@ -154,6 +157,18 @@ func (f *fakePi) run(args []string) int {
 		case "extension_ui_response":
 			f.answered(line)
 		case "get_state":
+			switch {
+			case f.nameless == nil:
+			case *f.nameless == "error":
+				no("no such command")
+				continue
+			case *f.nameless == "":
+				ok(nil)
+				continue
+			default:
+				ok(json.RawMessage(*f.nameless))
+				continue
+			}
 			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": f.model, "provider": "p", "input": []string{"text"}}, "thinkingLevel": f.level, "messageCount": 0})
 		case "new_session":
 			f.say(record{"type": "extension_ui_request", "id": "up", "method": "notify", "message": "up in a new session"})

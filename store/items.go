@@ -345,6 +345,18 @@ func (s *Store) HeldItems(ctx context.Context) ([]string, error) {
 	return texts(rows)
 }
 
+// UntoldItems implements inbox.Store. An answer goes out after its call was judged, so that of one which still waits for
+// that cannot have.
+func (s *Store) UntoldItems(ctx context.Context) ([]inbox.Untold, error) {
+	rows, err := s.query(ctx, `SELECT id, EXISTS (SELECT 1 FROM judgements j WHERE j.item = items.id AND j.verdict = '') FROM items
+		WHERE ended_at > 0 AND track = '' AND state IN ('answered', 'declined') AND json_extract(content, '$.traced') = 1 ORDER BY n`)
+	var out []inbox.Untold
+	return out, each(rows, err, func(row scanner) (u inbox.Untold, err error) { return u, row.Scan(&u.ID, &u.Never) }, func(u inbox.Untold) bool {
+		out = append(out, u)
+		return true
+	})
+}
+
 // OpenCalls calls fn with the open calls that the person has not decided, oldest first, held or not: their ids and what
 // rules see of them, and nothing else.
 func (s *Store) OpenCalls(ctx context.Context, fn func(inbox.Item)) error {

@@ -82,7 +82,7 @@ func TestAnEarlierDatabaseGetsRulesAndSessions(t *testing.T) {
 	}
 	if _, err := db.Exec(`DROP INDEX items_held; DROP TABLE rules; DROP TABLE judgements; DROP TABLE guarded; DROP TABLE steps; DROP TABLE used;
 		DROP INDEX items_call; ALTER TABLE items DROP COLUMN progress; DROP TABLE crew; DROP TABLE queue; DROP TABLE notes; DROP TABLE work; DROP TABLE answered; DROP TABLE shared;
-		DROP TABLE transcripts; DROP TABLE transcript_rows; DROP TABLE map_records; DROP TABLE map_events; DROP INDEX items_session_open; DROP INDEX items_traffic; PRAGMA user_version = 1`); err != nil {
+		DROP TABLE transcripts; DROP TABLE transcript_rows; DROP TABLE map_records; DROP TABLE map_events; DROP INDEX items_session_open; DROP INDEX items_traffic; DROP INDEX items_on_way; PRAGMA user_version = 1`); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

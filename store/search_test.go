@@ -59,7 +59,7 @@ func TestAnEarlierIndexTakesUpTheRecipients(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.do(t.Context(), func(t *tx) error {
-		for _, q := range []string{`DELETE FROM items_fts`, `DROP INDEX transcripts_gone`, `ALTER TABLE transcripts DROP COLUMN gone`, `DROP INDEX items_traffic`} {
+		for _, q := range []string{`DELETE FROM items_fts`, `DROP INDEX transcripts_gone`, `ALTER TABLE transcripts DROP COLUMN gone`, `DROP INDEX items_traffic`, `DROP INDEX items_on_way`} {
 			if err := t.exec(q); err != nil {
 				return err
 			}

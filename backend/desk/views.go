@@ -45,9 +45,11 @@ type row struct {
 	Answer       []render.Span   `json:"answer,omitempty"`     // what was chosen or written, where that is one text
 	Found        *foundView      `json:"found,omitempty"`      // why a search finds it, where the title does not say it
 	// To is set on a message between agents.
-	To          []render.Span `json:"to,omitempty"`
-	Undelivered bool          `json:"undelivered,omitempty"` // it ended because it could not reach its addressee
-	Progress    *progressView `json:"progress,omitempty"`
+	To []render.Span `json:"to,omitempty"`
+	// Lost says of an answer that its agent did not get it, or that this is not known; "": neither.
+	Lost        inbox.TrackState `json:"lost,omitempty"`
+	Undelivered bool             `json:"undelivered,omitempty"` // it ended because it could not reach its addressee
+	Progress    *progressView    `json:"progress,omitempty"`
 }
 
 // foundView is where a search found its words.
@@ -196,6 +198,7 @@ type detail struct {
 	Push         *pushView       `json:"push,omitempty"`
 	Track        *trackView      `json:"track,omitempty"`
 	History      []historyView   `json:"history"`
+	OnWay        bool            `json:"on_way,omitempty"` // it was answered, and is not known yet to have been handed over
 	HeldDecision *heldView       `json:"held_decision,omitempty"`
 	Mailbox      *mailboxView    `json:"mailbox,omitempty"`
 	Call         *callView       `json:"call,omitempty"`
@@ -256,6 +259,9 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
 		WaitingNow: d.waitingNow(it), Held: it.Content.Held, Undelivered: it.Outcome.Undelivered(),
+	}
+	if t := it.Track.State; t == inbox.TrackUnsent || t == inbox.TrackUnknown {
+		r.Lost = t
 	}
 	if it.Pending != nil {
 		r.UndoUntil = ms(it.Pending.CommitAt)
@@ -355,6 +361,7 @@ func (d *Desk) detail(ctx context.Context, it inbox.Item) (*detail, error) {
 	if err := d.addCall(ctx, v, it); err != nil {
 		return nil, err
 	}
+	v.OnWay = it.OnWay()
 	if t := it.Track; t.State != inbox.TrackNone {
 		v.Track = &trackView{State: t.State, DeliveredAt: ms(t.DeliveredAt), AcknowledgedAt: ms(t.AckedAt)}
 		if t.Note != "" {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/unseen"
@@ -52,8 +54,8 @@ func (r Rule) fits(s Subject, p Place) fit { return r.Match.fits(s, p, r.Verdict
 func (m Match) fits(s Subject, p Place, strict bool) fit {
 	c := s.Call
 	same := func(want, is string) bool { return want == "" || want == is }
-	if strict && len(c.Extra) > 0 || m.Only && (m.Provider != c.Provider || m.Version != c.Version) {
-		return no // it says more than a rule can compare
+	if strict && (len(c.Extra) > 0 || garbled(c.Tool) || garbled(c.Folder)) || m.Only && (m.Provider != c.Provider || m.Version != c.Version) {
+		return no // it says more than a rule can compare, or says it so that it reads as another call
 	}
 	if !same(m.Protocol, s.Protocol) || !same(m.Provider, c.Provider) || !same(m.Version, c.Version) || !same(m.Platform, c.Platform) || !same(m.Session, c.Session) ||
 		m.Agent != "" && !like(m.Agent, s.Agent) || m.Tool != "" && !m.fitsTool(s, strict) || m.Hours != nil && !m.Hours.contain(s.At, p.Location) {
@@ -78,10 +80,16 @@ func (m Match) fits(s Subject, p Place, strict bool) fit {
 // chosenNames is the protocol in which who asks for a tool chooses what it is called.
 const chosenNames = "acp"
 
-// fitsTool says whether the call is of a tool that the match names. Where its name is chosen by who asks, how it is written
-// takes it past no rule that denies or asks; what is allowed is named as it stands.
+// garbled says whether a name or a folder holds what no usual one does and what is not seen: controls, breaks of lines, or
+// bytes that are no text. It may pass for another one, so a call with it is the person's and no rule's to allow.
+func garbled(s string) bool {
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) })
+}
+
+// fitsTool says whether the call is of a tool that the match names. Where its name is chosen by who asks, or garbled, how it
+// is written takes it past no rule that denies or asks; what is allowed is named as it stands.
 func (m Match) fitsTool(s Subject, strict bool) bool {
-	if s.Protocol == chosenNames && !strict {
+	if !strict && (s.Protocol == chosenNames || garbled(s.Call.Tool)) {
 		return FitsFolded(m.Tool, s.Call.Tool)
 	}
 	return like(m.Tool, s.Call.Tool)

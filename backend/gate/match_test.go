@@ -23,6 +23,38 @@ func call(tool string, arguments any) Subject {
 		Call: inbox.Call{Tool: tool, Arguments: raw, Platform: "claude-code", Folder: "/w/shop", Session: "s1", Request: "r1"}}
 }
 
+// What is allowed is allowed to the tool and in the folder that are named, byte for byte; what holds what is not seen is
+// nobody's but the person's, and is denied by what it passes for.
+func TestARuleJudgesTheRawToolAndFolder(t *testing.T) {
+	for _, c := range []struct{ tool, folder string }{
+		{" read", "/w/a b"}, {"read ", "/w/a b"}, {"\tread", "/w/a b"}, {"read\n", "/w/a b"}, {"\u2028read", "/w/a b"}, {"read\x00", "/w/a b"}, {"\x1b[1mread\x1b[0m", "/w/a b"}, {"read\x1b]0;x\a", "/w/a b"},
+		{"read", "/w/a  b"}, {"read", "/w/a\nb"}, {"read", "/w/a b "}, {"read", "/w/a b\x01"},
+	} {
+		s := call(c.tool, map[string]any{})
+		s.Call.Folder = c.folder
+		if (Match{Tool: "read", Folder: "/w/a b"}).Matches(s, here) {
+			t.Errorf("%q in %q is allowed", c.tool, c.folder)
+		}
+	}
+	for tool, want := range map[string]Verdict{"read": Allow, "read\x00": Deny, "re\nad": Deny, "write\x00": Ask, "write": Allow} {
+		rules := []Rule{{ID: "d", Verdict: Deny, Match: Match{Tool: "read"}}, {ID: "a", Verdict: Allow}}
+		if tool == "read" {
+			rules = rules[1:]
+		}
+		if got := judge(rules, call(tool, map[string]any{}), here).Verdict; got != want {
+			t.Errorf("%q: %s, want %s", tool, got, want)
+		}
+	}
+	s := call("write", map[string]any{})
+	s.Call.Folder = "/w/a\nb"
+	if got := judge([]Rule{{ID: "a", Verdict: Allow}}, s, here).Verdict; got != Ask {
+		t.Errorf("in a folder that is not seen as it is: %s", got)
+	}
+	if got := Offers(s, here); got != nil {
+		t.Errorf("%v", got)
+	}
+}
+
 func TestMatchesByWhatACallIs(t *testing.T) {
 	s := call("mcp__git__push", map[string]any{})
 	for _, c := range []struct {

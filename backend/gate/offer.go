@@ -28,7 +28,7 @@ type Offer struct {
 // hand. Nil: the call cannot be told from others.
 func Offers(s Subject, p Place) []Offer {
 	arguments, ok := offerArguments(s.Call)
-	if !ok || s.Call.Tool == "" || strings.Contains(s.Call.Tool, "*") {
+	if !ok || s.Call.Tool == "" || strings.Contains(s.Call.Tool, "*") || garbled(s.Call.Tool) || garbled(s.Call.Folder) {
 		return nil
 	}
 	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Provider: s.Call.Provider, Version: s.Call.Version, Arguments: arguments, Only: true}

@@ -45,14 +45,33 @@ func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
 	})
 }
 
+// Told notes of a held item that was answered that its answer was handed to its agent. One that ended in another way, or
+// whose way was told already, stays as it is.
+func (in *Inbox) Told(ctx context.Context, id string) (Item, error) {
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		ch, ok := it.Deliver(now)
+		if !ok || !it.decided() {
+			return unchanged(it)
+		}
+		ch.Item.ChangedAt = now
+		return ch, nil
+	})
+}
+
+// decided says whether there is an answer of somebody's to hand over.
+func (it Item) decided() bool { return it.State == Answered || it.State == Declined }
+
+// OnWay says of a traced item that its answer is on its way out.
+func (it Item) OnWay() bool { return it.Content.Traced && it.decided() && it.Track.State == TrackNone }
+
 // Unsent notes of an item that was answered that its agent never got the answer: it did not wait for it any more. One that
 // ended in another way stays as it is.
 func (in *Inbox) Unsent(ctx context.Context, id, note string) (Item, error) {
 	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
-		if it.State != Answered && it.State != Declined {
+		if !it.decided() {
 			return unchanged(it)
 		}
-		it.ChangedAt = now
+		it.Track, it.ChangedAt = Track{State: TrackUnsent}, now
 		return Change{Item: it, Entry: Entry{At: now, Actor: AgentGoneActor, Action: "answer not delivered", Note: note}}, nil
 	})
 }
@@ -86,4 +105,45 @@ func (in *Inbox) LeaveHeld(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Untold is an answered item whose track does not tell how its answer was handed over. Never says that it cannot have been.
+type Untold struct {
+	ID    string
+	Never bool
+}
+
+// LeaveUntold says of every traced item that an earlier life of the hub answered, and did not live to tell that it handed
+// the answer over, that it did not, or that this is not known; it returns those. It is called on a start, before anything
+// is answered.
+func (in *Inbox) LeaveUntold(ctx context.Context) ([]Item, error) {
+	untold, err := in.Store.UntoldItems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var left []Item
+	var errs []error
+	for _, u := range untold {
+		it, err := in.leaveUntold(ctx, u)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		left = append(left, it)
+	}
+	return left, errors.Join(errs...)
+}
+
+func (in *Inbox) leaveUntold(ctx context.Context, u Untold) (Item, error) {
+	const ended = "The hub ended before the answer went out."
+	if u.Never {
+		return in.Unsent(ctx, u.ID, ended)
+	}
+	return in.apply(ctx, u.ID, func(it Item, now time.Time) (Change, error) {
+		if !it.decided() || it.Track.State != TrackNone {
+			return unchanged(it)
+		}
+		it.Track, it.ChangedAt = Track{State: TrackUnknown}, now
+		return Change{Item: it, Entry: Entry{At: now, Actor: AgentGoneActor, Action: "not known whether the answer was delivered", Note: "The hub ended before it had noted that the answer went out."}}, nil
+	})
 }

@@ -121,6 +121,9 @@ type Content struct {
 	// Held says that its agent keeps its own request open for the answer. When that request is gone, so is the item
 	// (Inbox.Leave); its deadline is the agent's own, less a margin, so that the hub answers and never the clock.
 	Held bool `json:"held,omitempty"`
+	// Traced says of a held item that its track tells how its answer was handed over (Told, Unsent): of one that was answered
+	// and has no track that is not known.
+	Traced bool `json:"traced,omitempty"`
 	// PersonOnly says that the person at this hub decides it, whatever their name, and nobody else.
 	PersonOnly bool `json:"person_only,omitempty"`
 	// Call is what an agent asks leave for, on an item that asks for nothing else.
@@ -234,12 +237,15 @@ func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05
 // TrackState is how far an answer got on its way back. It never changes the decision.
 type TrackState string
 
-// The track's states (MA2H §14.2). Empty: not resolved, or resolved and not yet picked up.
+// The track's states (MA2H §14.2, but for those of held items). Empty: not resolved, or resolved and not yet picked up.
 const (
 	TrackNone         TrackState = ""
 	TrackDelivered    TrackState = "delivered-to-agent"
 	TrackAcknowledged TrackState = "acknowledged"
 	TrackExpired      TrackState = "expired"
+	// Of a held item: its agent did not wait for the answer any more, or it is not known whether it got it.
+	TrackUnsent  TrackState = "not-delivered"
+	TrackUnknown TrackState = "not-known"
 )
 
 // Track is the answer's delivery as the submitter has proved it.

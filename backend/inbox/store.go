@@ -48,6 +48,8 @@ type Store interface {
 	Reclassify(ctx context.Context, agent string, operator Actor) error
 	// HeldItems returns the ids of the open items whose agents hold a request open for them.
 	HeldItems(ctx context.Context) ([]string, error)
+	// UntoldItems returns the traced items that were answered and have no track.
+	UntoldItems(ctx context.Context) ([]Untold, error)
 	// Unclassified returns the agents whose items a Reclassify is still owed to.
 	Unclassified(ctx context.Context) ([]string, error)
 }

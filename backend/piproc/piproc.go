@@ -32,9 +32,16 @@ type Spec struct {
 type Process struct {
 	p    *supervise.Process
 	out  *pirpc.Reader
-	in   chan []byte
+	in   chan outgoing
+	mu   sync.Mutex // held while a record is put in
 	exit Exit
 	gone sync.WaitGroup
+}
+
+// outgoing is a record for pi, and who is told whether it was written; nil: nobody.
+type outgoing struct {
+	line []byte
+	went func(wrote bool)
 }
 
 // Exit is how a process ended.
@@ -89,7 +96,7 @@ func Start(s Spec) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pi cannot be started: %w", err)
 	}
-	p := &Process{p: run, in: make(chan []byte, queued), out: pirpc.NewReader(run.Out, s.MaxLine)}
+	p := &Process{p: run, in: make(chan outgoing, queued), out: pirpc.NewReader(run.Out, s.MaxLine)}
 	p.gone.Add(2)
 	go p.write()
 	go p.wait()
@@ -101,14 +108,20 @@ func Start(s Spec) (*Process, error) {
 func (p *Process) Read() ([]byte, error) { return p.out.Read() }
 
 // Write hands a record to pi, without waiting. Errors: ErrSlow, ErrEnded.
-func (p *Process) Write(record []byte) error {
+func (p *Process) Write(record []byte) error { return p.Hand(record, nil) }
+
+// Hand is Write for what must not get lost: once it has returned nil, went is called once, with whether the record was
+// written, when that is known. It must not wait.
+func (p *Process) Hand(record []byte, went func(wrote bool)) error {
+	p.mu.Lock() // so that nothing is put behind the last look at what is left
+	defer p.mu.Unlock()
 	select {
 	case <-p.p.Done():
 		return ErrEnded
 	default:
 	}
 	select {
-	case p.in <- append(slices.Clip(record), '\n'):
+	case p.in <- outgoing{append(slices.Clip(record), '\n'), went}:
 		return nil
 	default:
 		return ErrSlow
@@ -118,13 +131,35 @@ func (p *Process) Write(record []byte) error {
 // write is the one writer of pi's stdin: each record whole.
 func (p *Process) write() {
 	defer p.gone.Done()
+	defer p.abandon()
 	for {
 		select {
-		case line := <-p.in:
-			if _, err := p.p.In.Write(line); err != nil {
+		case o := <-p.in:
+			_, err := p.p.In.Write(o.line)
+			if o.went != nil {
+				o.went(err == nil)
+			}
+			if err != nil {
 				return // it has ended, or ends: wait says so
 			}
 		case <-p.p.Done():
+			return
+		}
+	}
+}
+
+// abandon says of everything that is left that it was not written, once nothing more can come.
+func (p *Process) abandon() {
+	<-p.p.Done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		select {
+		case o := <-p.in:
+			if o.went != nil {
+				o.went(false)
+			}
+		default:
 			return
 		}
 	}

@@ -16,32 +16,71 @@ var colours = []string{"black", "red", "green", "yellow", "blue", "magenta", "cy
 // Styled reads what a terminal would show: colours and weights as styles, and everything else that a terminal would obey
 // left out. A line that is written over itself is its last version.
 func Styled(s string) []Piece {
-	var out []Piece
+	var w screen
 	var now style
-	add := func(text string) {
-		if text = overwritten(Plain(keepReturns(text))); text == "" {
-			return
-		}
-		if n := len(out); n > 0 && out[n-1].Style == now.String() {
-			out[n-1].Text += text
-			return
-		}
-		out = append(out, Piece{text, now.String()})
-	}
 	for s != "" {
 		i := strings.IndexByte(s, 0x1b)
 		if i < 0 {
-			add(s)
+			w.write(s, now)
 			break
 		}
-		add(s[:i])
+		w.write(s[:i], now)
 		n := escape(s[i:])
 		if seq := s[i : i+n]; strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") {
 			now.apply(seq[2 : len(seq)-1])
 		}
 		s = s[i+n:]
 	}
-	return out
+	for _, p := range w.line {
+		w.above = join(w.above, p)
+	}
+	return w.above
+}
+
+// screen is what is written, line by line: the last one may be written over, also in pieces of other styles.
+type screen struct {
+	above, line []Piece
+	back        bool // at its beginning: what comes next is written over it
+}
+
+func (w *screen) write(text string, now style) {
+	for text = Plain(keepReturns(text)); text != ""; {
+		i := strings.IndexFunc(text, func(r rune) bool { return r == '\n' || r == returned })
+		if i < 0 {
+			i = len(text)
+		}
+		if i > 0 {
+			w.add(text[:i], now)
+			text = text[i:]
+			continue
+		}
+		if text[0] == '\n' {
+			w.back = false
+			w.add("\n", now)
+			for _, p := range w.line {
+				w.above = join(w.above, p)
+			}
+			w.line, text = nil, text[1:]
+			continue
+		}
+		w.back, text = true, text[len(string(returned)):]
+	}
+}
+
+func (w *screen) add(text string, now style) {
+	if w.back {
+		w.line, w.back = nil, false
+	}
+	w.line = join(w.line, Piece{text, now.String()})
+}
+
+// join puts a piece behind others, as one with the last where their styles are the same.
+func join(all []Piece, p Piece) []Piece {
+	if n := len(all); n > 0 && all[n-1].Style == p.Style {
+		all[n-1].Text += p.Text
+		return all
+	}
+	return append(all, p)
 }
 
 // returned stands for a carriage return while the other controls are taken out.
@@ -50,21 +89,6 @@ const returned = '\uE00D'
 func keepReturns(s string) string {
 	s = strings.ReplaceAll(s, string(returned), "")
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", string(returned))
-}
-
-func overwritten(s string) string {
-	if !strings.ContainsRune(s, returned) {
-		return s
-	}
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		l = strings.TrimRight(l, string(returned))
-		if at := strings.LastIndex(l, string(returned)); at >= 0 {
-			l = l[at+len(string(returned)):]
-		}
-		lines[i] = l
-	}
-	return strings.Join(lines, "\n")
 }
 
 type style struct {

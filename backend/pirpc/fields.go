@@ -70,9 +70,9 @@ func (f fields) int(names ...string) int {
 }
 func (f fields) duration(names ...string) time.Duration { return millis(f.num(names...)) }
 
-// num is a member that is a finite number; 0 for any other.
+// num is a member that is a finite number, or the text of one; 0 for any other.
 func (f fields) num(names ...string) float64 {
-	n, err := strconv.ParseFloat(string(f.raw(names...)), 64)
+	n, err := strconv.ParseFloat(strings.Trim(string(f.raw(names...)), `"`), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 		return 0
 	}

@@ -372,10 +372,32 @@ func BenchmarkTake(b *testing.B) {
 }
 
 func TestStyled(t *testing.T) {
-	got := Styled("plain \x1b[1;31mred\x1b[0m\x1b]0;title\x07 10%\r20%\nend\x1b[38;5;9mx\x1b[2Jy\r\n")
-	want := []Piece{{"plain ", ""}, {"red", "bold red"}, {"20%\nendxy\n", ""}}
+	got := Styled("plain \x1b[1;31mred\x1b[0m\x1b]0;title\x07\n10%\r20%\nend\x1b[38;5;9mx\x1b[2Jy\r\n")
+	want := []Piece{{"plain ", ""}, {"red", "bold red"}, {"\n20%\nendxy\n", ""}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What is written over a line replaces all of it, whatever colours are between.
+func TestStyledOver(t *testing.T) {
+	for in, want := range map[string][]Piece{
+		"\x1b[32m10%\x1b[0m\r\x1b[32m20%\x1b[0m\r\x1b[32m100%\x1b[0m": {{"100%", "green"}},
+		"at 10%\x1b[K\rat 20%\x1b[K\r\x1b[Kat 100%\x1b[K\ndone":       {{"at 100%\ndone", ""}},
+		"above\n\x1b[31ma\x1b[0mb\r\x1b[0m\nc":                        {{"above\n", ""}, {"a", "red"}, {"b\nc", ""}},
+		"one\r\x1b[1m":                                                {{"one", ""}},
+	} {
+		if got := Styled(in); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+}
+
+// The time of a dialog may be written as a text.
+func TestATimeoutMayBeText(t *testing.T) {
+	a, ok := ReadAsk([]byte(`{"type":"extension_ui_request","id":"u","method":"confirm","title":"?","timeout":"2000"}`), noon)
+	if !ok || !a.Deadline.Equal(noon.Add(1750*time.Millisecond)) {
+		t.Errorf("%v %v", a.Deadline, ok)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
@@ -66,7 +65,7 @@ func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 		return err
 	}
 	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
-		Tool: q.text("tool"), Arguments: q.value("input"), Platform: brief.Clip(to.Role, 100), Session: from.ID, Request: "inv_" + inbox.RandomName()}}
+		Tool: q.text("tool"), Arguments: q.value("input"), Platform: to.Role, Session: from.ID, Request: "inv_" + inbox.RandomName()}}
 	ask.ruling = t.b.Gate.JudgeBy(rules, ask.subject)
 	ask.asks = ask.ruling.Verdict == gate.Ask && (ask.ruling.Rule.ID != "" || gateHolds(t.b.Settings.Get().Gate(), q.text("tool")))
 	return nil

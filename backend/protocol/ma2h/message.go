@@ -161,11 +161,11 @@ func mailboxTrack(t inbox.Mailbox) []wire.Member {
 	return m
 }
 
-// delivery is the track of the answer (MA2H §14.2); nil before there is anything to say. The word expired belongs to
-// 0.5 and later.
+// delivery is the track of the answer (MA2H §14.2); nil before there is anything to say that it has a word for. The word
+// expired belongs to 0.5 and later.
 func delivery(it inbox.Item) []wire.Member {
 	t := it.Track
-	if t.State == inbox.TrackNone || (t.State == inbox.TrackExpired && it.Content.LiteralResolvers) {
+	if t.State == inbox.TrackNone || t.State == inbox.TrackUnsent || t.State == inbox.TrackUnknown || (t.State == inbox.TrackExpired && it.Content.LiteralResolvers) {
 		return nil
 	}
 	d := []wire.Member{{Name: "state", Value: wire.Quote(string(t.State))}}

@@ -50,14 +50,22 @@ func (l *live) ask(a pirpc.Ask) {
 	l.work.Go(func() {
 		defer end(nil)
 		answer := l.answerTo(ctx, e, w, a, prompt)
-		if !l.give(w, a, answer) && (answer.Value != nil || answer.Confirmed != nil || answer.Values != nil) {
+		if l.give(w, a, answer) {
+			l.arrived(ctx, w)
+		} else {
 			l.tooLate(ctx, w)
 		}
 	})
 }
 
-// give tells pi the answer to a dialog, and says whether it was still waited for.
+// give tells pi the answer to a dialog, and says whether it was still waited for, and written.
 func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) bool {
+	went := make(chan bool, 1)
+	return l.answer(w, a, answer, func(wrote bool) { went <- wrote }) && <-went
+}
+
+// answer is give without waiting for what went is told.
+func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(wrote bool)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.asks, a.ID)
@@ -71,9 +79,19 @@ func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) bool {
 		if w.refused != nil {
 			l.apply(l.s.Refused(w.call, *w.refused, l.b.Now()))
 		}
-		l.write(record)
+		l.reply(record, went)
 	}
 	return err == nil
+}
+
+// arrived says, where it was written down that an answer was given, that it was handed to pi.
+func (l *live) arrived(ctx context.Context, w *waiting) {
+	if w.item == "" {
+		return
+	}
+	if _, err := l.b.Inbox.Told(context.WithoutCancel(ctx), w.item); err != nil {
+		l.b.Log.Error("that an answer was handed over could not be noted", "protocol", Name, "err", err)
+	}
 }
 
 // tooLate says, where it was written down that an answer was given, that pi never got it: a stop, or the end of what
@@ -112,12 +130,13 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 		}
 		return l.gate(ctx, e, w, a, g, prompt)
 	}
+	again := l.askedAgain(ctx, e, a)
 	it := l.item(e, a)
 	if a.Tool != nil {
 		it.Content.Call = l.toolCall(e, a.Tool.Name, a.Tool.Arguments, a.Tool.Call, prompt)
 		it.Content.Call.Shown = true
 	}
-	ended, err := l.decided(ctx, w, a, it, "")
+	ended, err := l.decided(ctx, w, a, it, again)
 	if err != nil {
 		return pirpc.Answer{}
 	}
@@ -183,11 +202,14 @@ func (l *live) item(e *epoch, a pirpc.Ask) inbox.Item {
 	it := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: e.agent, Title: title, Priority: inbox.High,
 		ReceivedAt: now, ChangedAt: now, Original: a.Raw,
-		Content: inbox.Content{Body: body(a, title), Project: oneLine(l.where(), 500), Runtime: Name, Held: true, PersonOnly: true, Request: dialogRequest(a)},
+		Content: inbox.Content{Body: body(a, title), Project: oneLine(l.where(), 500), Runtime: Name, Held: true, Traced: true, PersonOnly: true, Request: dialogRequest(a)},
 	}
 	if !a.Deadline.IsZero() {
 		// A little before the dialog's own end, so that the card has expired when that comes.
 		it.ExpiresAt = a.Deadline.UTC().Truncate(time.Millisecond).Add(-2 * time.Millisecond)
+		if it.ExpiresAt.Before(now) { // nothing ends before it came
+			it.ExpiresAt = now
+		}
 	}
 	return it
 }

@@ -24,6 +24,9 @@ var gateSource []byte
 // gateMark begins the title of what the gate asks; the call follows it as JSON.
 const gateMark = "deskbell-gate/1 "
 
+// maxTool is how long a tool's name may be, in bytes: a part of a name would be another one's.
+const maxTool = 1000
+
 // gateCall is a call that the gate asks leave for.
 type gateCall struct {
 	Tool  string          `json:"tool"`
@@ -46,7 +49,7 @@ func readGate(a pirpc.Ask) (gateCall, bool) {
 	raw, _ := wire.Get(a.Raw, "title")
 	title, _ := wire.String(raw)
 	text, ok := strings.CutPrefix(title, gateMark)
-	if !ok || json.Unmarshal([]byte(text), &g) != nil || g.Tool == "" {
+	if !ok || json.Unmarshal([]byte(text), &g) != nil || g.Tool == "" || len(g.Tool) > maxTool {
 		return g, false
 	}
 	if len(g.Input) == 0 || g.Input[0] != '{' || wire.Check(g.Input, 0) != nil {
@@ -73,16 +76,18 @@ func WriteGate(file string) (string, error) {
 	return file, nil
 }
 
-// toolCall is a call of a tool, as rules and the person see it.
+// toolCall is a call of a tool, as rules and the person see it: its tool and its folder as they are, which are made
+// visible only where they are shown.
 func (l *live) toolCall(e *epoch, tool string, arguments json.RawMessage, id, prompt string) *inbox.Call {
 	if len(arguments) == 0 || wire.Check(arguments, 0) != nil || arguments[0] != '{' {
 		arguments = json.RawMessage("{}")
 	}
-	return &inbox.Call{Tool: oneLine(tool, 200), Arguments: arguments, Platform: Name, Folder: oneLine(l.where(), 1000), Session: e.key, Request: oneLine(id, 200), Prompt: prompt}
+	return &inbox.Call{Tool: tool, Arguments: arguments, Platform: Name, Folder: l.where(), Session: e.key, Request: oneLine(id, 200), Prompt: prompt}
 }
 
 // gate answers a call that the hub's own gate asks leave for: by a rule, or by the person.
 func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g gateCall, prompt string) pirpc.Answer {
+	again := l.askedAgain(ctx, e, a)
 	call := l.toolCall(e, g.Tool, g.Input, g.Call, prompt)
 	s := gate.Subject{Protocol: Name, Agent: e.agent, At: a.At, Call: *call}
 	w.call = g.Call
@@ -99,7 +104,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
 		return w.fail("The hub could not record the question.")
 	}
-	it, err := l.decided(ctx, w, a, it, r.Asks())
+	it, err := l.decided(ctx, w, a, it, strings.TrimSpace(again+" "+r.Asks()))
 	if err != nil {
 		l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID, Verdict: gate.Deny, Judge: "system:error", DecidedAt: l.b.Now()})
 		return w.fail("The hub could not ask the person.")

@@ -20,6 +20,8 @@ import (
 type link interface {
 	// Write hands it a record, without waiting.
 	Write(record []byte) error
+	// Hand is Write that says afterwards, once, whether the record was written; not where it fails.
+	Hand(record []byte, went func(wrote bool)) error
 	// Stop asks for its end, without waiting.
 	Stop()
 }
@@ -71,6 +73,7 @@ type epoch struct {
 	dirty  map[int]*pirpc.Row
 	moved  bool
 	over   bool
+	said   time.Time // when it answered who it is, whatever it said
 }
 
 func newEpoch(ctx context.Context, now time.Time) *epoch {
@@ -102,14 +105,20 @@ func (l *live) introduce(e *epoch) {
 	defer close(e.read)
 	state, err := l.call(e.ctx, e, pirpc.Command{Type: "get_state"})
 	for noted := false; err != nil; state, err = l.call(e.ctx, e, pirpc.Command{Type: "get_state"}) {
-		if e.ctx.Err() != nil || !state.NoAnswer {
+		if e.ctx.Err() != nil {
 			return
+		}
+		if !state.NoAnswer { // it will not say, and is there
+			break
 		}
 		if !noted {
 			l.note("pi did not say yet that it is ready: an extension may be asking something while it starts, which pi cannot hear the answer to")
 		}
 		noted = true
 	}
+	l.mu.Lock()
+	e.said = l.b.Now()
+	l.mu.Unlock()
 	var had struct {
 		Messages int `json:"messageCount"`
 	}
@@ -227,8 +236,19 @@ func (l *live) replace(was *pirpc.Info) {
 }
 
 // write hands a record to pi. One that does not take it cannot be told anything any more: it is ended.
-func (l *live) write(record []byte) {
-	if err := l.link.Write(record); err != nil && l.ctx.Err() == nil {
+func (l *live) write(record []byte) { l.wrote(l.link.Write(record)) }
+
+// reply is write for an answer of somebody's: went says once whether it was written.
+func (l *live) reply(record []byte, went func(wrote bool)) {
+	err := l.link.Hand(record, went)
+	if err != nil {
+		went(false)
+	}
+	l.wrote(err)
+}
+
+func (l *live) wrote(err error) {
+	if err != nil && l.ctx.Err() == nil {
 		l.failure = err.Error()
 		l.link.Stop()
 	}

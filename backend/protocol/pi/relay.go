@@ -54,6 +54,11 @@ func (r relayed) Write(record []byte) error {
 	return nil
 }
 
+func (r relayed) Hand(record []byte, went func(wrote bool)) error {
+	r.conn.Hand(record, went) // what cannot be queued ends the connection, and is told as not written
+	return nil
+}
+
 func (r relayed) Stop() { r.conn.Send([]byte(`{"type":"` + RelayStop + `"}`)) }
 
 // relay answers GET /pi: the WebSocket of one pi. Only from this machine, and never from a page, whoever's it is.
@@ -106,7 +111,8 @@ func (l *live) told(m RelayRecord) {
 	case RelayHello:
 		l.mu.Lock()
 		l.again = m.Again
-		l.folder, l.args = oneLine(m.Folder, 4096), Shown(m.Args[:min(len(m.Args), maxArgs)])
+		// The folder is kept as it is: another text is another folder. What shows it makes visible what does not show.
+		l.folder, l.args = m.Folder, Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true
 		l.mu.Unlock()
 	case RelayMissed:

@@ -54,12 +54,12 @@ func (l *live) keep() {
 	}
 }
 
-// nameless says that a session cannot wait any longer for its own name.
+// nameless says that a session cannot wait any longer for its own name: it was asked for that, and has answered without.
 func (l *live) nameless() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.b.Now()
-	return now.Sub(l.cur.began) > patience || len(l.s.Asks()) > 0 && now.Sub(l.heard) > grace
+	return l.cur.said.Add(grace).Before(now) && !l.cur.said.IsZero() || now.Sub(l.cur.began) > patience || len(l.s.Asks()) > 0 && now.Sub(l.heard) > grace
 }
 
 // silent says that nothing is heard of a pi that is at work.
@@ -117,7 +117,7 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error
 		if e.was != nil {
 			id = e.was.SessionID
 		}
-		wanted := len(e.dirty) > 0 || len(l.s.Asks()) > 0
+		wanted := !e.said.IsZero() || len(e.dirty) > 0 || len(l.s.Asks()) > 0
 		failed := over && !l.s.Ready()
 		l.mu.Unlock()
 		if failed {

@@ -125,9 +125,16 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		defer l.mu.Unlock()
 		return "", protocol.Errorf(http.StatusConflict, "pi_ended", l.cur.rec.Ended)
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // it is in no list, so nobody could end it later
+			l.end(notUp)
+			return "", protocol.Errorf(http.StatusGatewayTimeout, "pi_not_started", notUp)
+		}
 		return "", ctx.Err()
 	}
 }
+
+// notUp is why a pi is ended whose session could not be made in time.
+const notUp = "pi did not come up in time, and was ended"
 
 // soon is how long a hub that is just starting is waited for.
 const soon = 5 * time.Second

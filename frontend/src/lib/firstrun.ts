@@ -1,7 +1,7 @@
 // The page of the first run: which question it shows, and what it says once that is answered.
 import { who } from './format';
 import type { CommandId } from './keys';
-import { stateName, trackName } from './itemwords';
+import { lostWords, stateName, trackName } from './itemwords';
 import type { AgentView, Detail, Row } from './types';
 
 /** The agent of the practice question (backend/practice.go). */
@@ -26,12 +26,13 @@ export function nextToShow(rows: readonly Pick<Row, 'id' | 'state' | 'received_a
 export const answered = (d: Pick<Detail, 'state' | 'outcome'>): boolean => d.outcome !== undefined && !d.outcome.defaulted && d.state !== 'expired' && d.state !== 'cancelled';
 
 /** What became of the question, as far as it is known: an answer has arrived only when the agent took it. */
-export function arrivedWords(d: Pick<Detail, 'state' | 'box' | 'verdict' | 'agent' | 'outcome' | 'push' | 'track' | 'call' | 'held'>, operator: string): string {
+export function arrivedWords(d: Pick<Detail, 'state' | 'box' | 'verdict' | 'agent' | 'outcome' | 'push' | 'track' | 'call' | 'held' | 'lost' | 'on_way'>, operator: string): string {
   const word = trackName(d);
   if (d.outcome === undefined || !answered(d)) return `${stateName(d.state)}.`;
   const by = who(d.outcome.actor, operator);
   if (by !== who(operator, operator)) return `${word} by ${by}.`;
   if (d.agent === PRACTICE) return 'That is all there is to it.';
-  const took = d.held === true || d.track !== undefined && d.track.state !== 'expired' || d.push?.state === 'delivered';
+  if (d.lost) return `${word}${lostWords(d)}.`;
+  const took = d.held === true && !d.on_way || d.track !== undefined && d.track.state !== 'expired' || d.push?.state === 'delivered';
   return took ? `Your answer arrived: ${d.agent} has it.` : `${word}. ${d.agent} has not collected it yet.`;
 }

@@ -82,8 +82,9 @@ export function reach(a: FleetAgent, s: Session | null, now: number): { tone: To
     return { tone: 'away', text: `${silent(s.presence, now)}: this session gets it if it listens before its lease ends, in ${left(s.lease_end, now)}. ${bounces}` };
   }
   if (a.ended_at) return { tone: 'stopped', text: 'It has ended: nothing reaches it any more.' };
-  if (a.stopped && a.presence.state !== 'online') {
+  if (a.stopped) {
     const until = a.protocol === 'acp' ? 'nothing of it runs' : 'it can open no session';
+    if (a.presence.state === 'online') return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it. ${listened(a.presence, now)}, so it may get this all the same.` };
     return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it, and it may not get this before.` };
   }
   switch (a.presence.state) {
@@ -103,7 +104,7 @@ function silent(p: Presence, now: number): string {
 }
 
 /** `shown`: it was sent to the agent, by a stream or a webhook, which proves nothing either way. */
-export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered'; shown?: boolean; expires_at?: number; note?: unknown }
+export interface Mail { state: MailboxState; prior?: 'queued' | 'delivered' | 'acknowledged'; shown?: boolean; expires_at?: number; note?: unknown }
 export type MailTone = 'quiet' | 'info' | 'done' | 'bad';
 
 export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'quiet');
@@ -117,6 +118,7 @@ export function mailWord(m: Mail, session: boolean): string {
     case 'expired': return m.shown ? 'Expired, delivery never confirmed' : 'Expired, never delivered';
     case 'bounced':
       if (m.note) return 'Bounced: refused';
+      if (m.prior === 'acknowledged') return 'Bounced: acknowledged, then its agent ended';
       if (m.prior !== 'delivered') return m.shown ? 'Bounced, delivery never confirmed' : 'Bounced, never delivered';
       return session ? 'Bounced: delivered, then its session ended' : 'Bounced: delivered, never acknowledged';
   }
@@ -135,6 +137,7 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
       return 'The agent did not collect it in time, and will never see it.';
     case 'bounced':
       if (m.note) return 'It was refused, and not taken.';
+      if (m.prior === 'acknowledged') return 'The agent took it in, and ended before it was done with it.';
       if (m.prior !== 'delivered' && m.shown) return `It was sent to the ${session ? 'session' : 'agent'}, which ended without confirming it. It may have been read.`;
       if (m.prior !== 'delivered') return `The ${session ? 'session' : 'agent'} ended before it collected this. Nobody has seen it.`;
       return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'

@@ -225,7 +225,7 @@ export class Inbox {
 
 /** Every member of a row: one that is forgotten here does not compile. */
 const members: Record<keyof Row, true> = {
-  id: true, rev: true, protocol: true, kind: true, state: true, box: true, agent: true, agent_text: true, project: true, title: true, priority: true, sensitive: true,
+  id: true, rev: true, lost: true, protocol: true, kind: true, state: true, box: true, agent: true, agent_text: true, project: true, title: true, priority: true, sensitive: true,
   received_at: true, expires_at: true, resolved_at: true, unread: true, starred: true, archived: true, snoozed_until: true, checklist: true, waiting_now: true,
   attention: true, undo_until: true, held: true, ask: true, verdict: true, to: true, undelivered: true, progress: true, answer: true, found: true,
 };

@@ -76,6 +76,9 @@ export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'
 
 export const stateName = (s: State): string => states[s];
 
+/** What is said behind how it ended where the answer did not reach its agent; "" where nothing is known against it. */
+export const lostWords = (row: Pick<Row, 'lost'>): string => (row.lost === 'not-delivered' ? ', not delivered' : row.lost === 'not-known' ? ', perhaps not delivered' : '');
+
 /** The same of a row: a call by its verdict, and where agents talk among themselves a notice is delivered rather than a kind. */
 export function trackName(row: Pick<Row, 'state' | 'box' | 'verdict' | 'undelivered'>): string {
   if (row.undelivered) return states.bounced;

@@ -38,6 +38,8 @@ export interface Row {
   to?: Text;
   /** It ended because it could not reach its addressee. */
   undelivered?: boolean;
+  /** The agent did not get the answer, or it is not known whether it did. */
+  lost?: 'not-delivered' | 'not-known';
   progress?: Progress;
   /** What was chosen or written, where that is one text. */
   answer?: Text;
@@ -126,6 +128,8 @@ export interface Detail extends Row {
   default_value?: Record<string, unknown>;
   outcome?: Outcome;
   push?: Push; track?: Track;
+  /** It was answered, and is not known yet to have been handed over. */
+  on_way?: boolean;
   history: HistoryEntry[];
   /** Set while `resolve.hold_seconds` keeps a decision back: it is committed at this time unless undone. */
   held_decision?: { commit_at: number; resolution: string };
@@ -140,7 +144,7 @@ export interface Detail extends Row {
 
 export type MailboxState = 'queued' | 'delivered' | 'acknowledged' | 'bounced' | 'expired';
 /** How far a message between agents, or a directive, got. `prior` says what a bounced one was before. */
-export interface MailboxTrack { state: MailboxState; delivered_at?: number; acknowledged_at?: number; prior?: 'queued' | 'delivered'; /** It was sent to the agent, whether or not that proved that it arrived. */ shown?: boolean; note?: Text }
+export interface MailboxTrack { state: MailboxState; delivered_at?: number; acknowledged_at?: number; prior?: 'queued' | 'delivered' | 'acknowledged'; /** It was sent to the agent, whether or not that proved that it arrived. */ shown?: boolean; note?: Text }
 
 /** online: showed itself within the window; offline: longer ago; unknown: never. */
 export interface Presence { state: 'online' | 'offline' | 'unknown'; last_seen?: number }
@@ -173,7 +177,7 @@ export interface Directive {
   created_at: number; expires_at?: number;
   /** When the hub gives it up: its own deadline, or the end of what it keeps messages for. */
   due_at: number;
-  state: MailboxState; prior?: 'queued' | 'delivered'; /** It was sent to the agent, whether or not that proved that it arrived. */ shown?: boolean; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
+  state: MailboxState; prior?: 'queued' | 'delivered' | 'acknowledged'; /** It was sent to the agent, whether or not that proved that it arrived. */ shown?: boolean; delivered_at?: number; ended_at?: number; note?: Text; push?: Push;
 }
 
 export interface Counts { needs: number; waiting: number; notices: number; done: number; /** Items in Done whose answer could not be delivered. */ failed: number; unread_notices: number; agents_attention: number; /** Open calls that wait for the person. */ guardian?: number; /** Guarded sessions whose record was found changed. */ broken?: number; /** Conversations with something new. */ conversations?: number }

@@ -1,0 +1,118 @@
+package backend
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// A folder is what it is, byte for byte: a session in a terminal is taken up again where it was, and a rule for another
+// folder allows nothing in it; nor does a rule for a tool allow one whose name only reads like it.
+func TestPiFoldersAndToolsAreRaw(t *testing.T) {
+	h := openHouse(t, withPi)
+	named := filepath.Join(h.dir, "a b")
+	h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi", "tool": "write", "folder": named}}).want(http.StatusCreated)
+	if err := os.Mkdir(named, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct {
+		folder, tool string
+		allowed      bool
+	}{
+		{"a b", "write", true}, {"a  b", "write", false}, {"a\nb", "write", false}, {"a b ", "write", false}, {"a b\x01", "write", false}, {"a b", " write", false}, {"a b", "write\x1b]0;x\a", false},
+	} {
+		folder, id := h.dir+"/"+c.folder, fmt.Sprint("raw-", i)
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		p := h.relayPi(msg{"type": "relay_hello", "folder": folder}, msg{"sessionId": id, "sessionFile": "/sessions/" + id + ".jsonl"})
+		p.say(msg{"type": "extension_ui_request", "id": "g", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": c.tool, "call": "c1", "input": msg{"path": "x"}})})
+		if c.allowed {
+			if got := p.answer("g"); !strings.Contains(fmt.Sprint(got["value"]), `"allow"`) {
+				t.Errorf("%q in %q: %v", c.tool, c.folder, got)
+			}
+		} else {
+			h.waitPiAsks(1)
+		}
+		_ = p.conn.CloseNow()
+		eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" && len(h.piAsks()) == 0 })
+		s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id)
+		if err != nil || s.Folder != folder {
+			t.Errorf("%q is kept as %q, %v", folder, s.Folder, err)
+		}
+		if i == 1 {
+			again := h.operator().call("POST", "/api/pi", msg{"resume": id}).want(http.StatusCreated).get("id")
+			if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", again); err != nil || s.Folder != folder {
+				t.Errorf("it is taken up again in %q, %v", s.Folder, err)
+			}
+			h.endPi(again)
+		}
+	}
+}
+
+// relayedPi is a pi in a terminal, as its relay connects it.
+type relayedPi struct {
+	t    testing.TB
+	conn *websocket.Conn
+}
+
+// relayPi connects a pi that greets like this and answers who it is with that.
+func (h *house) relayPi(hello, state msg) relayedPi {
+	h.t.Helper()
+	conn, _, err := websocket.Dial(h.t.Context(), strings.Replace(h.hub.URL(), "http", "ws", 1)+"/pi", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + h.token}}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = conn.CloseNow() })
+	p := relayedPi{h.t, conn}
+	p.say(hello)
+	for {
+		if m := p.hear(); m["type"] == "get_state" {
+			p.say(msg{"type": "response", "command": "get_state", "id": m["id"], "success": true, "data": state})
+			return p
+		}
+	}
+}
+
+func (p relayedPi) say(m msg) {
+	p.t.Helper()
+	if err := p.conn.Write(p.t.Context(), websocket.MessageText, []byte(asJSON(m))); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p relayedPi) hear() (m map[string]any) {
+	p.t.Helper()
+	_, raw, err := p.conn.Read(p.t.Context())
+	if err == nil {
+		err = json.Unmarshal(raw, &m)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return m
+}
+
+// answer is what a dialog is answered with.
+func (p relayedPi) answer(id string) map[string]any {
+	p.t.Helper()
+	for {
+		if m := p.hear(); m["type"] == "extension_ui_response" && m["id"] == id {
+			return m
+		}
+	}
+}
+
+func asJSON(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}

@@ -1,0 +1,107 @@
+package backend
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// stands is what the page says of an item's answer: the row's word, the track's, whether it is on its way, and the actions
+// of its history.
+func (h *house) stands(id string) (lost, track string, onWay bool, actions []string) {
+	h.t.Helper()
+	var d struct {
+		Lost    string
+		Track   struct{ State string }
+		OnWay   bool `json:"on_way"`
+		History []struct{ Action string }
+	}
+	h.operator().call("GET", "/api/items/"+id, nil).want(http.StatusOK).into(&d)
+	for _, e := range d.History {
+		actions = append(actions, e.Action)
+	}
+	return d.Lost, d.Track.State, d.OnWay, actions
+}
+
+const (
+	notDelivered = "answer not delivered"
+	notKnown     = "not known whether the answer was delivered"
+)
+
+// An answer counts as told once it was written. Of one that a hub which was killed had not noted as that, the next says that
+// it is not known, or where the call was not judged yet that it was not delivered; and when pi asks the same again, that it
+// was not. What was told stays told.
+func TestPiAnswersOfAHubThatWasKilled(t *testing.T) {
+	h := openHouse(t)
+	hello := msg{"type": "relay_hello", "folder": h.dir, "again": true}
+	gate := msg{"type": "extension_ui_request", "id": "gate", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": "bash", "call": "c1", "input": msg{"command": "ls"}})}
+	confirm := func(id string) msg {
+		return msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""}
+	}
+	p := h.relayPi(hello, msg{"sessionId": "far"})
+	ids := map[string]string{}
+	for dialog, ask := range map[string]msg{"told": confirm("told"), "doubt": confirm("doubt"), "gate": gate} {
+		p.say(ask)
+		id := walk(h.waitPiAsks(1)[0], []string{"id"})
+		ids[dialog] = id
+		value := "approve"
+		if dialog == "gate" {
+			value = "allow"
+		}
+		h.operator().call("POST", "/v1/messages/"+id+"/resolve", msg{"resolution": "answered", "value": value}).want(http.StatusOK)
+		p.answer(dialog)
+		eventually(t, "it is told", func() bool {
+			lost, track, onWay, actions := h.stands(id)
+			return lost == "" && track == "delivered-to-agent" && !onWay && slices.Contains(actions, "delivered-to-agent")
+		})
+	}
+	_ = p.conn.CloseNow()
+	eventually(t, "it is out of reach", func() bool { return h.piState("far") == "exited" })
+	// As a kill leaves them.
+	h.tamper(`UPDATE items SET track = '', track_detail = NULL WHERE id IN (?, ?)`, ids["doubt"], ids["gate"])
+	h.tamper(`UPDATE judgements SET verdict = '', judge = '' WHERE item = ?`, ids["gate"])
+	h.restart()
+	for dialog, want := range map[string]struct{ lost, track, action string }{
+		"told":  {"", "delivered-to-agent", "delivered-to-agent"},
+		"doubt": {"not-known", "not-known", notKnown},
+		"gate":  {"not-delivered", "not-delivered", notDelivered},
+	} {
+		lost, track, onWay, actions := h.stands(ids[dialog])
+		if lost != want.lost || track != want.track || onWay || actions[len(actions)-1] != want.action {
+			t.Errorf("%s: %q %q %v %q", dialog, lost, track, onWay, actions)
+		}
+		row := h.operator().call("GET", "/v1/messages/"+ids[dialog], nil).want(http.StatusOK)
+		if delivery := row.get("delivery", "state"); delivery != "" && delivery != "delivered-to-agent" || (delivery == "") != (dialog != "told") {
+			t.Errorf("%s: MA2H has no such word: %s", dialog, row.body)
+		}
+	}
+	p = h.relayPi(hello, msg{"sessionId": "far"})
+	p.say(confirm("doubt"))
+	again := walk(h.waitPiAsks(1)[0], []string{"id"})
+	lost, _, _, actions := h.stands(ids["doubt"])
+	if lost != "not-delivered" || actions[len(actions)-1] != notDelivered {
+		t.Errorf("%q %q", lost, actions)
+	}
+	if d := h.operator().call("GET", "/api/items/"+again, nil).want(http.StatusOK); !strings.Contains(string(d.body), "Asked again: the hub ended before your answer reached pi.") {
+		t.Errorf("%s", d.body)
+	}
+	h.restart()
+	if lost, _, _, now := h.stands(ids["doubt"]); lost != "not-delivered" || len(now) != len(actions) {
+		t.Errorf("told twice: %q %q", lost, now)
+	}
+}
+
+// A pi that does not say what its session is called gets a name of the hub's making, and can be told things and ended.
+func TestPiThatDoesNotSayWhoItIs(t *testing.T) {
+	for _, state := range []string{"", "{}", `{"sessionId":""}`, `{"sessionId":7}`, "error"} {
+		h := openHouse(t, withPi)
+		id := h.startPi(msg{"args": []string{"--nameless", state}})
+		if id == "" || id == "sess-1" {
+			t.Errorf("%s: %q", state, id)
+		}
+		h.tellPi(id, "hello")
+		h.waitPiText(id, "You said: hello")
+		h.endPi(id)
+	}
+}
