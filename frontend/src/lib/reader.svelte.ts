@@ -94,11 +94,13 @@ class Reader {
     this.detail = detail;
     if (before?.id !== detail.id) this.arm();
     const takes = detail.state === 'open' && detail.held_decision === undefined;
+    const kept = this.ended === detail.id; // what the person wrote here, as it was decided elsewhere
+    if (takes && kept && this.typing) this.writeOn();
     if (mine || takes) this.ended = null;
     if (mine || takes || before?.id !== detail.id || before.state !== 'open' || detail.to) return;
     const byMe = decidedBy(detail, this.operator);
     if (byMe && before.held_decision) {
-      if (detail.state !== 'open') drafts.drop(detail.id);
+      if (detail.state !== 'open' && !kept) drafts.drop(detail.id);
       return;
     }
     const active = document.activeElement as HTMLElement | null;
@@ -112,6 +114,13 @@ class Reader {
     ui.say(`${plain(detail.title)}: ${endedWords(detail, this.operator)}`);
     // The field that had the focus is gone. What is still being typed must be no command: it goes where it says what was written.
     if (had) setTimeout(() => (document.querySelector<HTMLElement>('[data-kept]') ?? document.querySelector<HTMLElement>('[data-reading]'))?.focus({ preventScroll: true }));
+  }
+
+  /** The decision made elsewhere was taken back: whoever was writing goes on in the field, and what slips past it decides nothing. */
+  private writeOn(): void {
+    this.typing = false;
+    this.settle();
+    setTimeout(() => document.querySelector<HTMLElement>('[data-decision] :is(textarea, input:not([type="radio"], [type="checkbox"]))')?.focus({ preventScroll: true }));
   }
 
   /** Takes what a mark made of the item on show. Where it ended meanwhile, that is looked up, to be said like any other end. */

@@ -280,6 +280,32 @@ for (const [held, hold] of [['', 0], [', to be kept back', 60]]) {
   });
 }
 
+test('what is half written outlasts a decision elsewhere that is held, whether that goes out or is taken back', { settings: { 'resolve.hold_seconds': 5 } }, async ({ hub, agent, page, p }) => {
+  const [a, b] = [await agent.ask('Goes out?'), await agent.ask('Taken back?')];
+  await page.row(b).waitFor();
+  const kept = () => p.evaluate(() => document.activeElement.matches('[data-decision] textarea[readonly]'));
+  await page.open(b);
+  await page.keys('c');
+  await p.keyboard.type('one half');
+  await hub.call('POST', `/api/items/${b}/resolve`, { resolution: 'answered', value: 'hold' });
+  await until('the words to be kept', kept);
+  await hub.call('POST', `/api/items/${b}/undo`);
+  await until('the field to come back', () => p.evaluate(() => document.activeElement.matches('[data-decision] textarea:not([readonly])')));
+  await p.keyboard.type(' and 1 more');
+  assert.equal(await p.locator('[data-decision] textarea').inputValue(), 'one half and 1 more');
+  assert.equal(await status(agent, b), 'open');
+  await page.keys('Escape');
+  await page.open(a);
+  await page.keys('c');
+  await p.keyboard.type('the other half');
+  await hub.call('POST', `/api/items/${a}/resolve`, { resolution: 'answered', value: 'hold' });
+  await until('the words to be kept', kept);
+  await until('it to go out', () => status(agent, a), (s) => s !== 'open');
+  await page.says('[data-decision]', /Answered/);
+  await page.settled();
+  assert.equal(await p.locator('[data-decision] textarea').inputValue(), 'Comment: the other half');
+});
+
 test('what a form is answered with at its deadline is shown before', async ({ agent, page, p }) => {
   const schema = { type: 'object', properties: { region: { type: 'string', title: 'Region' }, key: { type: 'string', 'x-ma2h-sensitive': true } } };
   const id = await agent.ask('Where?', { expires_at: seconds(600), request: { mode: 'input', schema, default_on_expire: { region: 'eu-west', key: 'hush' } } });
