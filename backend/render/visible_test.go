@@ -215,3 +215,14 @@ func TestThePageHasTheSameNames(t *testing.T) {
 		t.Errorf("the page names\n%v\nand this package\n%v", page, names)
 	}
 }
+
+// The page tells the labels of choices apart by the same letters.
+func TestThePageHasTheSameLookAlikes(t *testing.T) {
+	text, err := os.ReadFile("../../frontend/src/lib/alike.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "const pairs = [...'" + latinAlike + cyrillicAlike + greekAlike + armenianAlike + "ıi'];"; !strings.Contains(string(text), want) {
+		t.Errorf("the page does not have %s", want)
+	}
+}

@@ -5,7 +5,7 @@ import { fields, spoken } from '../src/lib/schemaform';
 describe('labels that do not tell apart', () => {
   it.each<[string[], boolean[]]>([
     [['Yes', 'No'], [false, false]], [['Yes', 'Yes', 'No'], [true, true, false]], [['', 'No'], [true, false]], [['  ', 'No'], [true, false]],
-    [['Yes', ' Yes  '], [true, true]], [['Go  on', 'Go on'], [true, true]], [['Yes', 'Ｙes'], [true, true]], [['Yes', 'yes'], [false, false]],
+    [['Yes', ' Yes  '], [true, true]], [['Go  on', 'Go on'], [true, true]], [['Yes', 'Ｙes'], [true, true]], [['Yes', 'yes'], [false, false]], [['а', 'a'], [true, true]], [['Да сосо', 'Да coco'], [true, true]], [['shıp', 'ship'], [true, true]],
     [['Yes', 'Yes\u200b'], [false, false]], [['\u200b', '\u200b'], [true, true]],
   ])('%j', (labels, want) => expect(unclear(labels)).toEqual(want));
 

@@ -1,10 +1,11 @@
 // Labels that do not tell their choices apart: then the values, which do, are shown beside them.
+import { skeleton } from './alike';
 import { plain } from './format';
 import type { Option, Text } from './types';
 import { visible } from './visible';
 
-/** What is left of a label at a glance: how wide its letters and its spaces are tells nobody anything. */
-const glance = (label: Text): string => plain(label).normalize('NFKC').replace(/\s+/g, ' ').trim();
+/** What is left of a label at a glance: how wide its letters and its spaces are, and which script has them, tells nobody anything. */
+const glance = (label: Text): string => skeleton(plain(label).normalize('NFKC')).replace(/\s+/g, ' ').trim();
 
 /** For each label, whether it is empty or reads like another. */
 export function unclear(labels: readonly (Text | string)[]): boolean[] {
