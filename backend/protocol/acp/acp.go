@@ -64,6 +64,7 @@ type Binding struct {
 	holds   holds
 	procs   processes
 	mail    mail
+	writing writing
 }
 
 var _ protocol.Binding = (*Binding)(nil)
@@ -119,7 +120,7 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return protocol.WriteRaw(w, http.StatusOK, out)
+	return b.write(w, who, body, out)
 }
 
 // Answer answers one body: a message, or an array of them. nil: nothing in it wants an answer.
