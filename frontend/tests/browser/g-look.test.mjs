@@ -65,7 +65,7 @@ const views = {
   'new rule': async ({ page, p }) => { await page.keys('g', 'r', 'r'); await p.click('text=Only where an argument'); await p.click('text=Only at some hours'); await p.waitForSelector('dialog [aria-busy="false"]'); },
   'revoking a rule': async ({ page, p }) => { await page.keys('g', 'r'); await p.locator('[aria-label="Revoke…"]').first().click(); },
   conversations: async ({ page }) => { await page.keys('g', 'v'); await page.says('main', /Release plan/); },
-  'one conversation': async ({ page, p }) => { await page.keys('g', 'v'); await p.locator('main [data-stop]').first().click(); await page.says('main', /Ship it on Friday/); },
+  'one conversation': async ({ page, p }) => { await page.keys('g', 'v'); await p.locator('main [data-stop]').first().click(); await page.says('main', /Ship it on \*\*Friday\*\*/); },
   'a new conversation': async ({ page }) => { await page.keys('g', 'v', 'b'); await page.says('main form', /planner/); },
   'answering a turn': async ({ page, p }) => { await page.keys('g', 'v'); await p.locator('main [data-stop]').first().click(); await p.locator('main .turns .answer').first().click(); await page.says('main form', /In answer to/); },
   'the network': async ({ page, p }) => { await page.keys('g', 'f'); await p.locator('main svg a[data-node]').last().focus(); await page.says('main', /Credentials that you granted/); },
