@@ -47,7 +47,7 @@ func (in *Inbox) Decide(ctx context.Context, id string, d Decision) (Item, error
 		if it.Pending != nil {
 			return Change{}, ErrDecided
 		}
-		at := now.Add(hold)
+		at := now.Add(hold).Truncate(time.Millisecond) // as a row's clock has it: due there, it must be due here
 		if !it.ExpiresAt.IsZero() && at.After(it.ExpiresAt) {
 			at = it.ExpiresAt
 		}
