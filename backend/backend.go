@@ -120,6 +120,9 @@ func open(ctx context.Context, cfg config.Config, log *slog.Logger, now func() t
 }
 
 func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (err error) {
+	if err := shut(h.cfg.Data); err != nil {
+		return err
+	}
 	if h.secrets, err = secrets.Open(h.cfg.Data); err != nil {
 		return err
 	}

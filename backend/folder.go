@@ -25,12 +25,23 @@ const (
 	TokenFile    = "operator.token"
 	KeyFile      = "ed25519.key"
 	DatabaseFile = store.DatabaseFile
+	OwnAgentFile = "cli-agent.json" // the credentials of the command line's own agent, which makes it
 )
 
 // SecretFiles are the files of the data folder that must stay secret, and that a copy of the database does not hold. There
 // may be fewer of them: most are made when they are first needed.
 func SecretFiles() []string {
 	return []string{secrets.FileName, KeyFile, TokenFile, ACSKeyFile}
+}
+
+// shut lets nobody else read what is secret in the data folder: a copy from elsewhere may have let them.
+func shut(dir string) error {
+	for _, name := range append(SecretFiles(), OwnAgentFile) {
+		if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Info is what a running hub says of itself in hub.json.
@@ -99,9 +110,6 @@ func lineFile(path string, make func() string) (string, error) {
 	text, err := os.ReadFile(path)
 	switch {
 	case err == nil:
-		if err := os.Chmod(path, 0o600); err != nil {
-			return "", err
-		}
 		if line := strings.TrimSpace(string(text)); line != "" {
 			return line, nil
 		}

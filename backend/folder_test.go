@@ -113,3 +113,31 @@ func TestOnlyWhoHasTheFolderIsNamed(t *testing.T) {
 		t.Errorf("%+v, want the process that has it and nothing of the other", got)
 	}
 }
+
+// What a copy from elsewhere let others read, the hub shuts as it starts.
+func TestSecretsOfTheFolderAreShut(t *testing.T) {
+	h := openHouse(t)
+	h.stop()
+	open := append(SecretFiles(), OwnAgentFile)
+	for _, name := range open {
+		path := filepath.Join(h.dir, name)
+		if _, err := os.Stat(path); err != nil && name != OwnAgentFile {
+			continue
+		}
+		if name == OwnAgentFile {
+			if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.start()
+	for _, name := range open {
+		info, err := os.Stat(filepath.Join(h.dir, name))
+		if err == nil && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %o", name, info.Mode().Perm())
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 )
@@ -27,6 +28,8 @@ func TestEveryRefusalOfAuthorityIsOnRecord(t *testing.T) {
 	h.set("inter_agent.enabled", true)
 	op, bot, ed := h.operator(), h.agent("bot"), h.agent("ed")
 	h.set("map.require_credential", true)
+	const person = "human:zoe"
+	op.call("PATCH", "/v1/settings", msg{"operator.id": "zoe"}).want(200)
 	unlistedAsk := func(c *client) msg {
 		m := c.ask()
 		delete(m["request"].(msg), "allowed_resolvers")
@@ -47,8 +50,8 @@ func TestEveryRefusalOfAuthorityIsOnRecord(t *testing.T) {
 		want string
 	}{
 		{"an agent resolves what is for the person", func() { bot.answer(listed, yes).want(403) }, "agent:bot POST /v1/messages/" + listed + "/resolve not_authorized"},
-		{"the operator resolves what names nobody", func() { op.answer(unlisted, yes).want(403) }, "operator POST /v1/messages/" + unlisted + "/resolve not_authorized"},
-		{"the same in the page", func() { op.call("POST", "/api/items/"+unlisted+"/resolve", yes).want(403) }, "operator POST /api/items/" + unlisted + "/resolve not_authorized"},
+		{"the operator resolves what names nobody", func() { op.answer(unlisted, yes).want(403) }, person + " POST /v1/messages/" + unlisted + "/resolve not_authorized"},
+		{"the same in the page", func() { op.call("POST", "/api/items/"+unlisted+"/resolve", yes).want(403) }, person + " POST /api/items/" + unlisted + "/resolve not_authorized"},
 		{"an agent speaks as another", func() { ed.call("POST", "/v1/messages", bot.ask()).want(403) }, "agent:ed POST /v1/messages agent_id_mismatch"},
 		{"a stranger resolves", func() { ed.answer(listed, yes).want(404) }, "agent:ed POST /v1/messages/" + listed + "/resolve not_found"},
 		{"a stranger reads", func() { ed.call("GET", "/v1/messages/"+listed, nil).want(404) }, "agent:ed GET /v1/messages/" + listed + " not_found"},
@@ -58,7 +61,7 @@ func TestEveryRefusalOfAuthorityIsOnRecord(t *testing.T) {
 		}, "agent:ed POST /v1/messages unknown_destination"},
 		{"another's session", func() { ed.call("DELETE", "/v1/sessions/sess_x", nil).want(404) }, "agent:ed DELETE /v1/sessions/sess_x not_found"},
 		{"ACP: another's agent", func() { ed.refused(-32002, "agent.kill", msg{"agentId": spawned}) }, "agent:ed ACP agent.kill not_found"},
-		{"ACP: the operator as an agent", func() { op.refused(-32003, "message.broadcast", msg{"from": "ed", "type": "news", "payload": msg{}}) }, "operator ACP message.broadcast not_authorized"},
+		{"ACP: the operator as an agent", func() { op.refused(-32003, "message.broadcast", msg{"from": "ed", "type": "news", "payload": msg{}}) }, person + " ACP message.broadcast not_authorized"},
 		{"ACS: an unsigned step", func() {
 			acs.post(acs.request("steps/toolCallRequest", bash("ls"))).failedWith(t, -32004, false)
 		}, "unknown ACS steps/toolCallRequest unsigned"},
@@ -88,5 +91,23 @@ func TestMistakesAreNotOnRecord(t *testing.T) {
 	h.operator().answer(id, yes).want(409)
 	if got := h.refusals(); len(got) != 0 {
 		t.Errorf("%q", got)
+	}
+}
+
+// Refused so often that not all of it has a line, and the rest is on record by its number.
+func TestRefusalsBeyondTheBoundAreCounted(t *testing.T) {
+	h := openHouse(t)
+	bot := h.agent("bot")
+	for range 80 {
+		bot.call("GET", "/v1/messages/none", nil).want(404)
+	}
+	listed := len(h.refusals())
+	if listed == 80 {
+		t.Fatal("no bound")
+	}
+	h.restart()
+	want := fmt.Sprintf("agent:bot %d more counted", 80-listed)
+	if got := h.refusals(); len(got) != listed+1 || got[listed] != want {
+		t.Errorf("on record after %d lines is %q, want %q", listed, got[min(listed, len(got)):], want)
 	}
 }

@@ -149,7 +149,7 @@ func (d *doctor) folder() bool {
 		d.add(levelOK, "data folder", "", "only you can look into it (mode %04o)", mode)
 	}
 	open := []string{}
-	for _, name := range append(backend.SecretFiles(), ownFile, backend.DatabaseFile, backend.DatabaseFile+"-wal", backend.InfoFile) {
+	for _, name := range append(backend.SecretFiles(), backend.OwnAgentFile, backend.DatabaseFile, backend.DatabaseFile+"-wal", backend.InfoFile) {
 		if info, err := os.Stat(filepath.Join(d.cfg.Data, name)); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, name)
 		}

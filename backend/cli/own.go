@@ -18,13 +18,11 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/spf13/cobra"
 
+	"deskbell/backend"
 	"deskbell/backend/client"
 	"deskbell/backend/config"
 	"deskbell/backend/secrets"
 )
-
-// ownFile holds the credentials of the command line's own agent, in the data folder.
-const ownFile = "cli-agent.json"
 
 // Who acts where no agent is named.
 const (
@@ -111,7 +109,7 @@ func ownName() string {
 	}, name)
 }
 
-func (ag *agent) file() string { return filepath.Join(ag.cfg.Data, ownFile) }
+func (ag *agent) file() string { return filepath.Join(ag.cfg.Data, backend.OwnAgentFile) }
 
 // load reads the own agent's credentials; none are no error.
 func (ag *agent) load() (credentials, error) {

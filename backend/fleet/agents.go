@@ -440,7 +440,8 @@ func (f *Fleet) Presence(ctx context.Context, id string, window time.Duration) (
 	return p, nil
 }
 
-// Run writes down who was seen, every few seconds and at the end, until ctx ends.
+// Run writes down who was seen, every few seconds, and how many refusals have no line of their own, every minute, and both
+// at the end, until ctx ends.
 func (f *Fleet) Run(ctx context.Context) error {
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
@@ -454,12 +455,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 			f.flush(ctx)
 		case <-still.C:
 			f.stillHere()
+			f.countRefused(ctx)
 		case <-purge.C:
 			if err := f.Store.PurgeRefused(ctx, f.Now().Add(-RefusedKept)); err != nil && ctx.Err() == nil {
 				f.Log.Error("purge of the audit", "err", err)
 			}
 		case <-ctx.Done():
 			f.flush(context.WithoutCancel(ctx))
+			f.countRefused(ctx)
 			return nil
 		}
 	}

@@ -17,6 +17,9 @@ func TestRefusalsOfOneHideNobodyElses(t *testing.T) {
 	if n > refusalsAtOnce+1 || !r.allow("agent:quiet") {
 		t.Errorf("%d lines of one, and none of another", n)
 	}
+	if more := r.uncounted(); more["agent:loud"] != 3*refusalsAtOnce-n || len(more) != 1 || len(r.uncounted()) != 0 {
+		t.Errorf("%d of %d have a line; counted: %v", n, 3*refusalsAtOnce, more)
+	}
 	for i := range 10 * refusedActors {
 		r.allow(fmt.Sprint("agent:", i))
 	}

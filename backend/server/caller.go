@@ -124,7 +124,7 @@ func (s *Server) deny(r *http.Request, c protocol.Caller, e *protocol.Error) {
 	actor := "unknown"
 	switch {
 	case c.Operator:
-		actor = "operator"
+		actor = s.Fleet.Operator().String()
 	case c.Agent.ID != "":
 		actor = "agent:" + c.Agent.ID
 	}

@@ -250,7 +250,7 @@ func (b *Binding) answer(ctx context.Context, q *request, result []byte, err err
 	case err != nil:
 		f := b.faultOf(err)
 		if code, of := ofAuthority[f.code]; of {
-			b.Fleet.Refused(ctx, q.who.actor(), "ACP "+q.method, code)
+			b.Fleet.Refused(ctx, b.actor(q.who), "ACP "+q.method, code)
 		}
 		return q.answered(nil, f)
 	case result == nil:

@@ -21,11 +21,11 @@ type Who struct {
 	link      *link // the socket that the caller speaks on; nil: none
 }
 
-// actor is the caller as the record names it: by the credential that proved it.
-func (w Who) actor() string {
+// actor is a caller as the record names it: by the credential that proved it.
+func (b *Binding) actor(w Who) string {
 	switch {
 	case w.operator:
-		return "operator"
+		return b.Fleet.Operator().String()
 	case w.process:
 		return "agent:" + fleet.PeerID(Name, w.self)
 	}

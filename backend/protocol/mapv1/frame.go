@@ -235,7 +235,7 @@ func (c *conn) actor() string {
 	case c.session == nil:
 		return "unknown"
 	case c.who.Operator:
-		return "operator"
+		return c.b.Fleet.Operator().String()
 	case c.who.Proved || c.name == "":
 		return c.who.ID
 	}
