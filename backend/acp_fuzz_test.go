@@ -46,7 +46,8 @@ func FuzzACP(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		out := h.hub.acp.Answer(t.Context(), who, body)
+		out, read := h.hub.acp.Answer(t.Context(), who, body)
+		defer read()
 		if out == nil {
 			return
 		}

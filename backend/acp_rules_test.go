@@ -238,3 +238,40 @@ func TestACPHeartbeatWithoutAnswerHandsOutNothing(t *testing.T) {
 		t.Errorf("what was handed out is %s", got)
 	}
 }
+
+// What stands beside the input of a tool goes to the agent too: no rule allows it that names the input alone.
+func TestACPToolsThatSayMoreThanTheirInput(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	only := msg{"tool": "shell", "only": true, "arguments": []msg{{"name": "command", "op": "is", "value": "ls"}}}
+	op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"arguments": []msg{{"name": "script", "op": "command", "value": "rm"}}}}).want(201)
+	op.call("POST", "/api/rules", msg{"verdict": "allow", "match": only}).want(201)
+	for _, c := range []struct {
+		gate   string
+		beside msg
+		want   string
+	}{
+		{"all", msg{}, "queued"},
+		{"all", msg{"stdin": "rm -rf /"}, "gated"},
+		{"none", msg{"stdin": "rm -rf /"}, "queued"}, // no rule says anything, and the gate lets everything through
+		{"none", msg{"script": "rm -rf /"}, "gated"},
+	} {
+		op.call("PATCH", "/v1/settings", msg{"acp.gate": c.gate}).want(200)
+		p := msg{"agentId": worker, "tool": "shell", "input": msg{"command": "ls"}}
+		for name, value := range c.beside {
+			p[name] = value
+		}
+		r := bot.ok("tool.invoke", p)
+		if got := r.get("status"); got != c.want {
+			t.Errorf("gate %s, with %v: %s, want %s", c.gate, c.beside, got, c.want)
+		}
+		if c.want != "gated" {
+			continue
+		}
+		page := op.call("GET", "/api/items/"+r.get("messageId"), nil).want(200)
+		if !strings.Contains(page.get("call"), "rm -rf /") || strings.Contains(page.get("rule_offers"), `"allow"`) {
+			t.Errorf("the card: %s", page.body)
+		}
+	}
+}

@@ -184,6 +184,11 @@ func TestWhatElseACallSaysKeepsItFromBeingAllowed(t *testing.T) {
 			t.Errorf("%s", m)
 		}
 	}
+	for verdict, want := range map[Verdict]fit{Allow: no, Deny: untold, Ask: untold} {
+		if got := (Rule{Verdict: verdict, Match: Match{Arguments: []Argument{{Name: "raw_command", Op: Command, Value: "rm"}}}}).fits(other, here); got != want {
+			t.Errorf("a rule that would %s what stands beside the arguments: %v", verdict, got)
+		}
+	}
 	for _, o := range Offers(other, here) {
 		if o.Verdict == Allow {
 			t.Errorf("%s is offered", o.Match)

@@ -72,7 +72,11 @@ func (m Match) fits(s Subject, p Place, strict bool) fit {
 		if fits == no {
 			break
 		}
-		fits = min(fits, a.fits(s, p, strict))
+		is := a.fits(s, p, strict)
+		if _, beside := wire.Get(c.Extra, a.Name); is == no && beside && !strict {
+			is = untold // it may be that one which counts
+		}
+		fits = min(fits, is)
 	}
 	return fits
 }

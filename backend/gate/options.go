@@ -97,10 +97,17 @@ func writesOrRuns(words []string, further []string) bool {
 			return strings.ContainsAny(w, "*?[{") || !onlyPrints(words, w)
 		case strings.ContainsAny(w[:1], "*?[{"): // a shell makes more words of these, and one of them may begin with a dash
 			return true
-		case w[0] == '@', w[0] == '+', assignment(w): // options out of a file, options of their own kind, and variables of make
+		case w[0] == '@', w[0] == '+', sets(w): // options out of a file, options of their own kind, and variables of make
 			return true
 		}
 		base := path.Base(w)
 		return w != "." && startsAny([]string{w, ""}) || base == "tee" || base == "dd" || w == "foreach"
 	})
+}
+
+// sets says whether a program may take a word for the setting of a variable. make does of `A=x`, `A:=x`, `A ?= x` and `.A=x`:
+// of whatever has a name without ":" before its operator.
+func sets(word string) bool {
+	name, _, found := strings.Cut(word, "=")
+	return found && !strings.ContainsAny(strings.TrimRight(name, ":?+! \t"), ":#")
 }

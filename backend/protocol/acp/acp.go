@@ -115,22 +115,29 @@ func (b *Binding) post(w http.ResponseWriter, r *http.Request, c protocol.Caller
 	if err != nil {
 		return err
 	}
-	out := b.Answer(r.Context(), who, body)
+	out, read := b.Answer(r.Context(), who, body)
+	defer read()
 	if out == nil {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	return b.write(w, who, body, out)
+	return write(w, out)
 }
 
-// Answer answers one body: a message, or an array of them. nil: nothing in it wants an answer.
-func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
+// Answer answers one body: a message, or an array of them. nil: nothing in it wants an answer. read must be called once the
+// answer was read, or will never be.
+func (b *Binding) Answer(ctx context.Context, who Who, body []byte) (answer []byte, read func()) {
+	r := newRoom(b.writing.of(who.principal))
+	return b.answerIn(ctx, who, body, r), r.close
+}
+
+func (b *Binding) answerIn(ctx context.Context, who Who, body []byte, room *room) []byte {
 	if len(body) > MaxBody {
 		return b.unread(who, body, faultf(invalidRequest, "a request is at most %d bytes", MaxBody))
 	}
 	list, ok := elements(body)
 	if !ok {
-		answer, wait := b.begin(ctx, who, body, newRoom())
+		answer, wait := b.begin(ctx, who, body, room)
 		if wait != nil {
 			return wait(ctx)
 		}
@@ -140,7 +147,7 @@ func (b *Binding) Answer(ctx context.Context, who Who, body []byte) []byte {
 		return b.unread(who, body, faultf(invalidRequest, "a batch holds 1 to %d messages", MaxBatch))
 	}
 	// They take effect in the order in which they stand; those that wait for the person then wait together.
-	answers, room := make([][]byte, len(list)), newRoom()
+	answers := make([][]byte, len(list))
 	var waits sync.WaitGroup
 	for i, raw := range list {
 		var wait func(context.Context) []byte

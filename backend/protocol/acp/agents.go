@@ -192,6 +192,9 @@ func (b *Binding) status(ctx context.Context, q *request) (outcome, error) {
 	if size > q.room.bytes { // a part of it would pass for all
 		return outcome{}, &inbox.LimitError{What: "the answers to one array are too large: ask again", RetryAfter: time.Millisecond}
 	}
+	if !q.room.takes(size) {
+		return outcome{}, &inbox.LimitError{What: "too many large answers wait to be read", RetryAfter: time.Second}
+	}
 	q.room.bytes -= size
 	list := together(entries)
 	if list == nil {

@@ -226,7 +226,7 @@ func (t *turn) forPerson(q *request, from crew.Agent, correlation string, s says
 
 // askLeave asks the person whether another agent may be asked to use a tool.
 func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (status, item string, err error) {
-	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input")), rest: ask.q.also()})
+	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input"))})
 	it.Kind, it.State, it.Priority = inbox.Question, inbox.Open, inbox.High
 	it.Content.Project, it.Content.Call = "for "+to.ID, &ask.subject.Call
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}

@@ -17,11 +17,6 @@ const (
 	maxAcks    = 1000
 )
 
-// room is what the answers to one body may still list: those to an array are held in memory together, so they share one.
-type room struct{ deliveries, bytes int }
-
-func newRoom() *room { return &room{maxPending, maxAnswer} }
-
 // waiting is what waits for agents, as far as there is room for it.
 func (b *Binding) waiting(ctx context.Context, principal string, agents []crew.Agent, r *room) ([]crew.Delivery, error) {
 	if r.deliveries <= 0 || r.bytes <= 0 {
@@ -31,10 +26,15 @@ func (b *Binding) waiting(ctx context.Context, principal string, agents []crew.A
 	if len(list) > 0 && len(list[0].Message) > r.bytes && r.deliveries < maxPending {
 		list = nil // it is not the first of all
 	}
+	size := 0
 	for _, d := range list {
-		r.deliveries--
-		r.bytes -= len(d.Message)
+		size += len(d.Message)
 	}
+	for ; size > 0 && !r.takes(size); list = list[:len(list)-1] { // the rest is left for when less is unread
+		size -= len(list[len(list)-1].Message)
+	}
+	r.deliveries -= len(list)
+	r.bytes -= size
 	return list, err
 }
 

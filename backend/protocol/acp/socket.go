@@ -66,7 +66,7 @@ func (b *Binding) socket(w http.ResponseWriter, r *http.Request, c protocol.Call
 
 // frame does what a frame asks for. What must wait does so beside the reading.
 func (b *Binding) frame(ctx context.Context, l *link, frame []byte, under *sync.WaitGroup) {
-	answer, wait := b.begin(ctx, l.who, frame, newRoom())
+	answer, wait := b.begin(ctx, l.who, frame, newRoom(nil))
 	if answer != nil {
 		l.conn.Send(answer)
 	}

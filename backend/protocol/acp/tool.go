@@ -66,6 +66,9 @@ func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 	}
 	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
 		Tool: q.text("tool"), Arguments: q.value("input"), Platform: to.Role, Session: from.ID, Request: "inv_" + inbox.RandomName()}}
+	if m := more(q.method, q.params); len(m) > 0 { // it goes to the agent too, and may change what the use of the tool does
+		ask.subject.Call.Extra = wire.Compose(m)
+	}
 	ask.ruling = t.b.Gate.JudgeBy(rules, ask.subject)
 	ask.asks = ask.ruling.Verdict == gate.Ask && (ask.ruling.Rule.ID != "" || gateHolds(t.b.Settings.Get().Gate(), q.text("tool")))
 	return nil

@@ -1,60 +1,34 @@
 package acp
 
-import (
-	"net/http"
-	"net/http/httptest"
-	"strings"
-	"sync"
-	"testing"
-)
-
-// unread is a client that does not read until it is let.
-type unread struct {
-	*httptest.ResponseRecorder
-	began chan<- struct{}
-	read  <-chan struct{}
-}
-
-func (u unread) Write(p []byte) (int, error) {
-	u.began <- struct{}{}
-	<-u.read
-	return len(p), nil
-}
+import "testing"
 
 func TestAPrincipalLeavesFewLargeAnswersUnread(t *testing.T) {
-	b := New(Config{})
-	out := []byte(`{"result":"` + strings.Repeat("x", largeAnswer) + `"}`)
-	body := []byte(`{"jsonrpc":"2.0","id":7,"method":"heartbeat"}`)
-	began, read := make(chan struct{}), make(chan struct{})
-	var all sync.WaitGroup
+	var w writing
+	var unread []*room
 	for range maxWriting {
-		all.Go(func() {
-			if err := b.write(unread{httptest.NewRecorder(), began, read}, Who{principal: "bot"}, body, out); err != nil {
-				t.Error(err)
-			}
-		})
-		<-began
-	}
-	ask := func(principal string, out []byte) *httptest.ResponseRecorder {
-		t.Helper()
-		w := httptest.NewRecorder()
-		if err := b.write(w, Who{principal: principal}, body, out); err != nil {
-			t.Error(err)
+		r := newRoom(w.of("bot"))
+		if !r.takes(largeAnswer) || !r.takes(largeAnswer+1) || !r.takes(maxAnswer) {
+			t.Fatalf("after %d large answers there is no room", len(unread))
 		}
-		return w
+		unread = append(unread, r)
 	}
-	if w := ask("bot", out); w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), `"retryAfterMs"`) || !strings.Contains(w.Body.String(), `"id":7`) {
-		t.Errorf("one too many: %d %s", w.Code, w.Body)
+	one := newRoom(w.of("bot"))
+	if one.takes(largeAnswer + 1) {
+		t.Error("there is room for one too many")
 	}
-	if w := ask("bot", []byte(`{}`)); w.Code != http.StatusOK {
-		t.Errorf("a small one: %d %s", w.Code, w.Body)
+	if !one.takes(largeAnswer) {
+		t.Error("there is no room for a small one")
 	}
-	if w := ask("other", out); w.Code != http.StatusOK {
-		t.Errorf("another principal: %d", w.Code)
+	one.bytes -= largeAnswer
+	if one.takes(1) {
+		t.Error("small ones may become a large one together")
 	}
-	close(read)
-	all.Wait()
-	if w := ask("bot", out); w.Code != http.StatusOK {
-		t.Errorf("once they were read: %d", w.Code)
+	if !newRoom(w.of("other")).takes(maxAnswer) || !newRoom(nil).takes(maxAnswer) {
+		t.Error("others have no room")
+	}
+	one.close()
+	unread[0].close()
+	if !newRoom(w.of("bot")).takes(maxAnswer) {
+		t.Error("there is no room once one was read")
 	}
 }
