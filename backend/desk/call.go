@@ -111,6 +111,7 @@ type callPart struct {
 	Removed int             `json:"removed,omitempty"`
 	Does    string          `json:"does,omitempty"`     // what becomes of the file of a diff besides
 	LeftOut int             `json:"left_out,omitempty"` // bytes of text, or lines of a diff, that are not shown
+	Aside   bool            `json:"aside,omitempty"`    // need not be read before the call is allowed
 }
 
 func spansOrNone(s string) []render.Span {
@@ -228,6 +229,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.later = append(p.later, m)
 		default:
 			p.other(m, value, isText)
+			p.parts[len(p.parts)-1].Aside = gate.Aside(c, m.Name)
 		}
 	}
 	p.extra(c)

@@ -109,7 +109,7 @@ func (m Match) namesAll(c inbox.Call) fit {
 		return untold
 	}
 	return certain(!slices.ContainsFunc(members, func(member wire.Member) bool {
-		return !m.names(member.Name) && !slices.Contains(asides(c.Platform, c.Tool), member.Name)
+		return !m.names(member.Name) && !Aside(c, member.Name)
 	}))
 }
 
@@ -117,8 +117,7 @@ func (m Match) names(argument string) bool {
 	return slices.ContainsFunc(m.Arguments, func(a Argument) bool { return a.Name == argument })
 }
 
-// asides are the arguments of a known tool that are for the eye, or bound how much it does: whatever they are, the call
-// does no other harm.
+// asides are the arguments of a known tool of which Aside is true.
 func asides(platform, tool string) []string {
 	if platform != asidePlatform {
 		return nil
@@ -132,6 +131,12 @@ func asides(platform, tool string) []string {
 		return []string{"prompt"}
 	}
 	return nil
+}
+
+// Aside says whether an argument of a call is for the eye, or bounds how much it does: whatever it is, the call does no other
+// harm.
+func Aside(c inbox.Call, argument string) bool {
+	return slices.Contains(asides(c.Platform, c.Tool), argument)
 }
 
 // asidePlatform is whose tools have asides, and asideTools are those tools.

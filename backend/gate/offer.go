@@ -69,7 +69,7 @@ func offerArguments(c inbox.Call) ([]Argument, bool) {
 	}
 	all := []Argument{}
 	for _, m := range members {
-		if !slices.Contains(asides(c.Platform, c.Tool), m.Name) {
+		if !Aside(c, m.Name) {
 			all = append(all, exactly(m))
 		}
 	}

@@ -17,7 +17,7 @@ import { focusItem, focusList, focusPage, go, leaveAgent, leavePi, leaveSession,
 import { prefs } from './prefs.svelte';
 import { reader } from './reader.svelte';
 import { rules } from './rules.svelte';
-import { bring, inSight, unseen } from './sight';
+import { bring, inSight, unseen, type Unread } from './sight';
 import { talk } from './talk.svelte';
 import type { Box, Detail, Option } from './types';
 import { isBox, UNDO, ui, type View } from './ui.svelte';
@@ -161,13 +161,21 @@ function chooseByKey(n: number): void {
 
 /** A call or a process is allowed only after what will run, and what is risky about it, was in sight to its end, or the
  *  person was told how much was not: else it is brought there, and the next press counts. */
-function wasRead(d: Detail): boolean {
+export function wasRead(d: Detail): boolean {
   const reading = reader.detail?.id === d.id ? document.querySelector('[data-item-pane] [data-reading]') : null;
-  const first = reading && unseen(reading);
-  if (!first) return reading !== null;
-  const left = bring(first);
-  ui.hint(left === 0 ? 'Read what will run first, then press again.' : `${plural(left, 'line')} of it ${left === 1 ? 'was' : 'were'} not on screen yet. Read on, or press again to allow ${left === 1 ? 'it' : 'them'} unread.`);
+  if (!reading) return false;
+  const parts = unseen(reading);
+  if (parts.length === 0) return true;
+  const left = bring(reading, parts);
+  ui.hint(left ? unreadWords(left) : 'Read what will run first, then press again.');
   return false;
+}
+
+function unreadWords({ lines, absent }: Unread): string {
+  const says: string[] = [];
+  if (lines > 0) says.push(`${plural(lines, 'line')} of it ${lines === 1 ? 'was' : 'were'} not on screen yet`);
+  if (absent.length > 0) says.push(`${absent.join(' and ')} of it are not in this window at all`);
+  return `${says.join(', and ')}. ${lines > 0 ? 'Read on, or press' : 'Press'} again to allow ${lines === 1 && absent.length === 0 ? 'it' : 'them'} unread.`;
 }
 
 /** Asks how long a verdict on a call shall hold. */

@@ -10,8 +10,8 @@ export type CallPart =
   | { kind: 'file'; name: string; path: Text; text: Text; risks?: string[]; left_out?: number; outside?: boolean }
   | { kind: 'url'; name: string; host: Text; url: Text; risks: string[] }
   | { kind: 'path'; name: string; path: Text; risks?: string[]; outside: boolean }
-  | { kind: 'text'; name: string; text: Text; left_out?: number }
-  | { kind: 'data'; name: string; data: unknown; left_out?: number };
+  | { kind: 'text'; name: string; text: Text; left_out?: number; aside?: boolean }
+  | { kind: 'data'; name: string; data: unknown; left_out?: number; aside?: boolean };
 
 /** "…" stands for `same` lines. Without `hides` they stay, far from any change: `folded`, where they were sent. With it they are
  *  more lines of that kind, for which there was no room. */

@@ -72,26 +72,48 @@ const lineHeight = (el: Element): number => parseFloat(getComputedStyle(el).line
 /** How many lines of `el` are below what its own frame shows now. */
 export const linesBelow = (el: Element): number => Math.max(0, Math.round((el.scrollHeight - el.scrollTop - el.clientHeight - EDGE) / lineHeight(el)));
 
-/** The first of what must be read inside `where` that was not read to its end, nor said to be so. */
-export function unseen(where: Element): Element | undefined {
-  return [...where.querySelectorAll('[data-look]')].find((el) => {
+/** What must be read inside `where` and was not to its end, nor said to be so. What the page has only a part of never is. */
+export function unseen(where: Element): Element[] {
+  return [...where.querySelectorAll<HTMLElement>('[data-look]')].filter((el) => {
     note(el);
-    return !told.has(el) && (reached.get(el) ?? 0) < el.scrollHeight - EDGE;
+    return !told.has(el) && (toRead(el) > 0 || el.dataset['left'] !== undefined);
   });
 }
 
-/** Brings into sight what of `el` was not, a marked stretch of it first. Says how many lines of it were unread: after that
- *  it may be decided without them. None, where all of it is in sight now, or where its beginning must be read first. */
-export function bring(el: Element): number {
+/** How much of `el` was never read, in pixels. */
+function toRead(el: Element): number {
+  const left = el.scrollHeight - (reached.get(el) ?? 0);
+  return left < EDGE ? 0 : left;
+}
+
+/** What of all of a decision was not read: lines that were not on screen, and what is not in the page at all. */
+export interface Unread { lines: number; absent: string[] }
+
+/** Brings into sight what of `where` was not, what is risky of it first. Says how much of it all was unread: after that it may
+ *  be decided without. Nothing, where all of it is in sight now, or where what it does must be begun to be read first. */
+export function bring(where: Element, all: readonly Element[]): Unread | undefined {
+  const begun = [...where.querySelectorAll('[data-look]:not([data-hint])')].some((el) => (reached.get(el) ?? 0) > 0);
+  const unread = { lines: all.reduce((n, el) => n + (toRead(el) > 0 ? Math.max(1, Math.round(toRead(el) / lineHeight(el))) : 0), 0), absent: all.flatMap((el) => (el as HTMLElement).dataset['left'] ?? []) };
+  const el = (begun && all.find((e) => e.matches('[data-hint]') || riskIn(e))) || all.find((e) => toRead(e) > 0) || all[0];
+  if (!el) return undefined;
+  if (toRead(el) > 0) show(el);
+  for (const e of all) note(e);
+  const left = all.filter((e) => toRead(e) > 0 || (e as HTMLElement).dataset['left'] !== undefined);
+  if (!begun || !legible(el) || left.length === 0) return undefined;
+  for (const e of left) told.add(e);
+  return unread;
+}
+
+const place = (of: Element, el: Element): number => of.getBoundingClientRect().top - el.getBoundingClientRect().top + el.scrollTop;
+
+/** What is marked as risky in what of `el` was not read. */
+const riskIn = (el: Element): Element | undefined => [...el.querySelectorAll('mark')].find((m) => place(m, el) > (reached.get(el) ?? 0) - EDGE);
+
+/** Scrolls to where the reading of `el` goes on, or to what is risky after that. */
+function show(el: Element): void {
   const read = reached.get(el) ?? 0;
-  const left = el.scrollHeight - read;
-  const place = (of: Element) => of.getBoundingClientRect().top - el.getBoundingClientRect().top + el.scrollTop;
-  const risk = [...el.querySelectorAll('mark')].find((m) => place(m) > read - EDGE);
+  const risk = riskIn(el);
   if (read === 0 || el.scrollHeight > el.clientHeight + EDGE) el.scrollIntoView({ block: 'start' });
   else (risk ?? el).scrollIntoView({ block: risk ? 'start' : 'end' });
-  if (read > 0) el.scrollTop = (risk ? place(risk) : read) - lineHeight(el);
-  note(el);
-  if (read === 0 || !legible(el) || (reached.get(el) ?? 0) >= el.scrollHeight - EDGE) return 0;
-  told.add(el);
-  return Math.max(1, Math.round(left / lineHeight(el)));
+  if (read > 0) el.scrollTop = (risk ? place(risk, el) : read) - lineHeight(el);
 }
