@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,6 +95,36 @@ func (c *claudeHost) pre(toolUse, tool string, input msg) (permission, reason st
 		return "deny", a.Result.Reasoning, nil
 	}
 	return "allow", a.Result.Reasoning, input
+}
+
+// A rule that the card of a subagent offers is about the next one of its kind, whose id is another one.
+func TestACSRulesOfSubagents(t *testing.T) {
+	h := openHouse(t)
+	c := h.claude()
+	start := func(id string) <-chan string {
+		out := make(chan string, 1)
+		go func() { permission, _, _ := c.pre(id, "Task", msg{"subagent_type": "reviewer"}); out <- permission }()
+		return out
+	}
+	first := start("one")
+	id := h.cards(1)[0]
+	page := h.operator().call("GET", "/api/items/"+id, nil).want(200)
+	if page.get("rule_offers", "0", "verdict") != "allow" {
+		t.Fatalf("the first offer: %s", page.get("rule_offers"))
+	}
+	match := json.RawMessage(page.get("rule_offers", "0", "match"))
+	h.operator().call("POST", "/api/items/"+id+"/resolve", msg{"resolution": "answered", "value": "allow", "rule": msg{"verdict": "allow", "match": match}}).want(200)
+	if got := <-first; got != "allow" {
+		t.Fatal(got)
+	}
+	select {
+	case got := <-start("two"):
+		if got != "allow" {
+			t.Error(got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the person is asked again")
+	}
 }
 
 // The whole life of a Claude Code session: what the adapter sends for it, and what the person sees and does.

@@ -1,6 +1,9 @@
 package backend
 
-import "testing"
+import (
+	"net/url"
+	"testing"
+)
 
 // The doctor of this program is no agent of the fleet, unless it asks leave for something: then it can be stopped.
 func TestACSDoctorIsNoAgent(t *testing.T) {
@@ -16,4 +19,6 @@ func TestACSDoctorIsNoAgent(t *testing.T) {
 	if got := h.listed(a.peer()); got == nil {
 		t.Error("it asked for something, and is not listed")
 	}
+	h.operator().call("POST", "/v1/agents/"+url.PathEscape(a.peer())+"/stop", nil).want(200)
+	a.step("steps/userMessage", msg{"content": []msg{{"type": "text", "value": "x"}}}).deniedFor(t, "agent_stopped")
 }

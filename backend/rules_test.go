@@ -188,6 +188,27 @@ func TestAnAnswerThatIsKeptBackStandsBeforeANewRule(t *testing.T) {
 	}
 }
 
+// A decision that was due while no hub ran went to nobody: its request was gone with the hub.
+func TestAnAnswerThatIsKeptBackDoesNotOutliveItsRequest(t *testing.T) {
+	c := &clock{at: noon}
+	h := withCalls(t, withClock(c))
+	op := h.operator()
+	op.call("PATCH", "/v1/settings", msg{"resolve.hold_seconds": 20}).want(200)
+	it := h.ask(listing("ls"))
+	op.call("POST", "/api/items/"+it.ID+"/resolve", msg{"resolution": "answered", "value": "allow", "rule": msg{"verdict": "allow", "match": msg{"tool": "Bash"}}}).want(200)
+	h.stop()
+	h.tamper(`UPDATE items SET protocol = 'acs'`) // a protocol that the next hub has too
+	c.move(21 * time.Second)
+	h.start()
+	page := h.operator().call("GET", "/api/items/"+it.ID, nil).want(200)
+	if page.get("state") != "cancelled" || page.get("outcome", "actor") != inbox.AgentGoneActor || page.get("history", "1", "action") != "decision dropped" {
+		t.Errorf("%s", page.body)
+	}
+	if rules := must(h.hub.gate.Store.Rules(t.Context(), false)); len(rules) != 0 {
+		t.Errorf("its rule is in force: %v", rules)
+	}
+}
+
 // Rules for one session end with it, and with its silence; judgements and sessions are kept as long as messages are.
 func TestWhatIsOldIsForgotten(t *testing.T) {
 	c := &clock{at: noon}

@@ -33,16 +33,24 @@ func (in *Inbox) Await(ctx context.Context, id string) (Item, error) {
 // Leave ends an item whose agent is gone without its answer: cancelled, by system:agent-gone. An item that had ended
 // is returned as it ended. note says how it went: in the history, and as the outcome's comment.
 func (in *Inbox) Leave(ctx context.Context, id, note string) (Item, error) {
-	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+	return in.apply(ctx, id, leaving(note))
+}
+
+func leaving(note string) func(it Item, now time.Time) (Change, error) {
+	return func(it Item, now time.Time) (Change, error) {
 		if it.Terminal() {
 			return unchanged(it)
+		}
+		var earlier []Entry
+		if p := it.Pending; p != nil {
+			earlier = []Entry{{At: now, Actor: p.Actor.String(), Action: decisionDropped, Note: "It was kept back, and the agent was gone before it went out."}}
 		}
 		it.Marks.Read = true // there is nothing left to do about it
 		to := lifecycle[it.Kind][Leave]
 		ch := it.end(Outcome{ID: NewOutcomeID(), State: to, Actor: AgentGoneActor, Comment: note, At: FormatTime(now)}, now)
-		ch.Entry.Note = note
+		ch.Entry.Note, ch.Earlier = note, append(ch.Earlier, earlier...)
 		return ch, nil
-	})
+	}
 }
 
 // Told notes of a held item that was answered that its answer was handed to its agent. One that ended in another way, or
@@ -92,7 +100,8 @@ func (in *Inbox) Rule(ctx context.Context, id, rule, value, reason string) (Item
 	})
 }
 
-// LeaveHeld ends every open held item: none of the requests that were held open for them outlived the hub.
+// LeaveHeld ends every open held item: none of the requests that were held open for them outlived the hub. A decision that
+// was kept back meanwhile comes too late, whenever it was due.
 func (in *Inbox) LeaveHeld(ctx context.Context) error {
 	ids, err := in.Store.HeldItems(ctx)
 	if err != nil {
@@ -100,7 +109,11 @@ func (in *Inbox) LeaveHeld(ctx context.Context) error {
 	}
 	var errs []error
 	for _, id := range ids {
-		if _, err := in.Leave(ctx, id, "The hub started anew; the request that waited for this is gone."); err != nil {
+		due := func(it Item, now time.Time) *Change {
+			it.Pending = nil
+			return in.DueChange(it, now)
+		}
+		if _, err := in.applyAfter(ctx, id, due, leaving("The hub started anew; the request that waited for this is gone.")); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -112,12 +112,17 @@ func unchanged(it Item) (Change, error) { return Change{Item: it}, errUnchanged 
 // apply runs fn on the stored item after whatever was due before now, in one transaction, and tells the watchers.
 // When something due came first, fn does not run and the item as it then is comes back.
 func (in *Inbox) apply(ctx context.Context, id string, fn func(Item, time.Time) (Change, error)) (Item, error) {
+	return in.applyAfter(ctx, id, in.DueChange, fn)
+}
+
+// applyAfter is apply with what says what was due.
+func (in *Inbox) applyAfter(ctx context.Context, id string, due func(Item, time.Time) *Change, fn func(Item, time.Time) (Change, error)) (Item, error) {
 	var done Change
 	changed := true
 	it, err := in.Store.Apply(ctx, id, func(it Item) (Change, error) {
 		now := in.Now()
 		before := it
-		ch := in.DueChange(it, now)
+		ch := due(it, now)
 		if ch == nil || before.Terminal() == ch.Item.Terminal() {
 			// Nothing was due, or something that does not end the item: fn runs on what that made of it.
 			if ch != nil {
@@ -194,6 +199,9 @@ func (in *Inbox) publish(it Item) {
 	}
 }
 
+// decisionDropped is said of a decision that was kept back, and then not made.
+const decisionDropped = "decision dropped"
+
 // DueChange is what the clock alone makes of it by now, or nil. A kept-back decision is committed at its own time when
 // that lies before the deadline.
 func (in *Inbox) DueChange(it Item, now time.Time) *Change {
@@ -202,7 +210,7 @@ func (in *Inbox) DueChange(it Item, now time.Time) *Change {
 		if err != nil {
 			// It was checked when it was made; should it no longer fit, it is dropped in the open.
 			it.Pending = nil
-			ch = Change{Item: it, Entry: Entry{At: now, Actor: p.Actor.String(), Action: "decision dropped", Note: err.Error()}}
+			ch = Change{Item: it, Entry: Entry{At: now, Actor: p.Actor.String(), Action: decisionDropped, Note: err.Error()}}
 		}
 		return &ch
 	}

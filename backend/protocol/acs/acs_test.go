@@ -101,7 +101,7 @@ func TestWhatElseACallSays(t *testing.T) {
 		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"progressToken":7}}}`, `{"a":1}`, ``},
 		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","_meta":{"root":true},"task":{"ttl":1}}}`, `{}`, `{"_meta":{"root":true},"task":{"ttl":1}}`},
 		{"steps/subagentStart", `{"subagent_session_id":"s","intent_derivation":"fresh","subagent_descriptor":{"agent_name":"a","intent_derivation":"inherit_full"}}`,
-			`{"agent_name":"a","intent_derivation":"fresh","subagent_session_id":"s"}`, `{"intent_derivation":"inherit_full"}`},
+			`{"agent_name":"a","intent_derivation":"fresh"}`, `{"intent_derivation":"inherit_full"}`},
 	} {
 		got := callOf(t, c.name, `{}`, c.payload)
 		if string(got.Arguments) != c.arguments || string(got.Extra) != c.extra {

@@ -55,9 +55,13 @@ func (s *step) call() inbox.Call {
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
-		said := wire.Compose(wire.Pick(payload, "subagent_intent", "intent_derivation", "subagent_session_id"))
+		said := wire.Compose(wire.Pick(payload, "subagent_intent", "intent_derivation"))
 		d := wireOf(payload, "subagent_descriptor")
-		c.Arguments, c.Extra = merge(without(d, said), said), wire.Compose(wire.Pick(d, "subagent_intent", "intent_derivation", "subagent_session_id"))
+		// Its id is another one each time: no rule could be about it.
+		if about := wire.Compose(wire.Pick(payload, "subagent_session_id")); string(about) != "{}" {
+			c.About = about
+		}
+		c.Arguments, c.Extra = merge(without(d, payload), said), wire.Compose(wire.Pick(d, "subagent_intent", "intent_derivation", "subagent_session_id"))
 	default: // skillRegister, skillLoad, preCompact: the payload is what it is about
 		c.Tool, c.Arguments = strings.TrimPrefix(s.method.name, "steps/"), payload
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/inbox"
@@ -68,9 +69,9 @@ func (b *Binding) join(ctx context.Context, s *step) (answer []byte, wait func(c
 
 // judge decides a step that is in its chain, or starts asking the person. refusal, when there is one, stands already.
 func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer []byte, wait func(context.Context) []byte) {
-	if refusal == nil && !(s.session.Agent == doctor && s.method.way == record) {
+	if refusal == nil {
 		var err error
-		if refusal, err = b.barred(ctx, s.session.Agent); err != nil {
+		if refusal, err = b.barred(ctx, s); err != nil {
 			b.Log.Error("an agent could not be looked up", "protocol", Name, "err", err)
 			refusal = &decision{Verdict: deny, Codes: []string{reasonStore}, Reasoning: storeFailed}
 		} else if refusal != nil {
@@ -112,7 +113,13 @@ func (b *Binding) judge(ctx context.Context, s *step, refusal *decision) (answer
 }
 
 // barred says why an agent gets no leave for anything now; nil: it may.
-func (b *Binding) barred(ctx context.Context, agent string) (*decision, error) {
+func (b *Binding) barred(ctx context.Context, s *step) (*decision, error) {
+	agent := s.session.Agent
+	if agent == doctor && s.method.way == record {
+		if _, err := b.Fleet.Store.Agent(ctx, agent); errors.Is(err, fleet.ErrUnknownAgent) {
+			return nil, nil
+		}
+	}
 	peer, err := b.Fleet.Peer(ctx, agent, Name)
 	if err != nil {
 		return nil, err

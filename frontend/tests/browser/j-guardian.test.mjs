@@ -213,10 +213,15 @@ test('the sessions of the doctor are folded, and nobody else’s', guarded, asyn
   }
   await g.step('steps/sessionStart', {});
   await g.end();
+  const posing = await Guarded.start(hub, { platform: 'deskbell', id: 'doctor' });
+  const c = await posing.call('Bash', { command: 'rm -rf /' });
+  await hub.call('POST', `/api/items/${c.id}/resolve`, { resolution: 'answered', value: 'allow' });
+  await c.answer;
+  await posing.end();
   await page.keys('g', 'g');
   await page.says('main details summary', /^2 sessions of the doctor$/);
   await page.says('main section', /Ended[\s\S]*claude-code:web-app/);
-  assert.equal(await p.locator('main section li').count(), 1);
+  assert.equal(await p.locator('main section li').count(), 2);
   await p.click('main details summary');
   assert.ok(await p.locator('main details li').first().isVisible());
 });
