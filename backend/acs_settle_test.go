@@ -130,6 +130,31 @@ func TestACSNothingIsAllowedAfterStop(t *testing.T) {
 	}
 }
 
+// Of a card that was answered when the hub was killed the next one says that its answer never went out, where the call was
+// not judged yet, or else that it is not known whether it did. One that went out stays told.
+func TestACSAnswersOfAHubThatWasKilled(t *testing.T) {
+	h := openHouse(t)
+	a := h.started("claude-code")
+	ids := map[string]string{}
+	for _, what := range []string{"told", "doubt", "never"} {
+		answer := a.hold(a.signed(a.request("steps/toolCallRequest", bash(what))))
+		id := h.cards(1)[0]
+		ids[what] = id
+		h.operator().answer(id, msg{"resolution": "answered", "value": "allow"}).want(200)
+		within(t, answer).allowedTo(t)
+		eventually(t, "it is told", func() bool { _, track, onWay, _ := h.stands(id); return track == "delivered-to-agent" && !onWay })
+	}
+	// As a kill leaves them.
+	h.tamper(`UPDATE items SET track = '', track_detail = NULL WHERE id IN (?, ?)`, ids["doubt"], ids["never"])
+	h.tamper(`UPDATE judgements SET verdict = '', judge = '' WHERE item = ?`, ids["never"])
+	h.restart()
+	for what, want := range map[string]string{"told": "delivered-to-agent", "doubt": notKnown, "never": notDelivered} {
+		if _, _, onWay, actions := h.stands(ids[what]); onWay || actions[len(actions)-1] != want {
+			t.Errorf("%s: %q", what, actions)
+		}
+	}
+}
+
 // operate calls the operator's side of the agent.
 func (a *acsAgent) operate(method, tail string) reply {
 	a.h.t.Helper()

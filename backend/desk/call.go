@@ -181,8 +181,8 @@ func (v *callView) startEdit(members []wire.Member) {
 // What arguments are called by the tools that are known: Claude Code's, Codex's, Cursor's and pi's.
 var (
 	commandNames = []string{"command", "cmd"}
+	scriptNames  = []string{"script", "code"} // what a tool may run as a command; a name of something else is as short
 	pathNames    = []string{"file_path", "path", "notebook_path", "filePath", "target_file"}
-	folderNames  = []string{"cwd", "workdir", "working_directory", "directory"}
 	oldNames     = []string{"old_string", "oldText", "old_str"}
 	newNames     = []string{"new_string", "newText", "new_str"}
 	wholeNames   = []string{"content", "contents", "new_source", "file_text"}
@@ -220,12 +220,12 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
 		case c.Tool == patch.Tool && isText && strings.HasPrefix(strings.TrimSpace(value), patch.Begins) && p.patch(m.Name, value):
-		case slices.Contains(commandNames, m.Name):
+		case slices.Contains(commandNames, m.Name), isText && slices.Contains(scriptNames, m.Name):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
 				p.patch(m.Name, patch)
 			}
-		case isText && slices.Contains(pathNames, m.Name), isText && slices.Contains(folderNames, m.Name):
+		case isText && slices.Contains(pathNames, m.Name), isText && gate.NamesFolder(m.Name):
 			p.later = append(p.later, m)
 		default:
 			p.other(m, value, isText)

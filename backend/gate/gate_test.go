@@ -334,3 +334,42 @@ func (m *revoking) RevokeRule(_ context.Context, id string, _ time.Time, _ fleet
 	m.rules = slices.DeleteFunc(slices.Clone(m.rules), func(r Rule) bool { return r.ID == id })
 	return nil
 }
+
+// A call that says itself where it works is in no other folder, whatever its agent says.
+func TestACallWorksWhereItSays(t *testing.T) {
+	const outside = "/tmp/evil"
+	m := Match{Folder: here.Home, Arguments: []Argument{{Name: "command", Op: Command, Value: "npm test"}}}
+	for _, c := range []struct {
+		arguments   map[string]any
+		allow, deny fit
+	}{
+		{map[string]any{}, yes, yes},
+		{map[string]any{"workdir": "sub"}, yes, yes},
+		{map[string]any{"workdir": nil}, yes, yes},
+		{map[string]any{"workdir": outside}, untold, untold},
+		{map[string]any{"cwd": "../../../../.." + outside}, untold, untold},
+		{map[string]any{"working_directory": []string{outside}}, untold, untold},
+	} {
+		c.arguments["command"] = "npm test"
+		s := call("Bash", c.arguments)
+		s.Call.Folder = here.Home + "/src"
+		if allow, deny := m.fits(s, here, true), m.fits(s, here, false); allow != c.allow || deny != c.deny {
+			t.Errorf("%v: %v to allow, %v to deny", c.arguments, allow, deny)
+		}
+		for _, o := range Offers(s, here) {
+			if !o.Match.Matches(s, here) {
+				t.Errorf("%v: the offer does not match what it was made for: %s", c.arguments, o.Match)
+			}
+		}
+	}
+	path := Match{Arguments: []Argument{{Name: "path", Op: Within, Value: here.Home}}}
+	s := call("read", map[string]any{"path": "a/b", "cwd": outside})
+	s.Call.Folder = here.Home
+	if got := path.fits(s, here, true); got != untold {
+		t.Errorf("a relative path of a call that works elsewhere: %v", got)
+	}
+	s.Call.Arguments = []byte(`{"path":"` + here.Home + `/a","cwd":"` + outside + `"}`)
+	if got := path.fits(s, here, true); got != yes {
+		t.Errorf("a path from the root: %v", got)
+	}
+}

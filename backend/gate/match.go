@@ -63,7 +63,7 @@ func (m Match) fits(s Subject, p Place, strict bool) fit {
 	}
 	fits := yes
 	if m.Folder != "" {
-		fits = within(m.Folder, c.Folder, "", p.Home)
+		fits = m.worksWithin(c, p.Home)
 	}
 	if m.Only && fits != no {
 		fits = min(fits, m.namesAll(c))
@@ -166,7 +166,7 @@ func (a Argument) fits(s Subject, p Place, strict bool) fit {
 	case a.Op == Like:
 		return certain(like(a.Value, text))
 	case a.Op == Within:
-		return within(a.Value, text, s.Call.Folder, p.Home)
+		return anywhere(s.Call, func(base string) fit { return within(a.Value, text, base, p.Home) })
 	case a.Op == Host:
 		return fitsHost(a.Value, text)
 	}

@@ -12,6 +12,9 @@ import (
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
+
+	"deskbell/backend/inbox"
+	"deskbell/backend/wire"
 )
 
 // within says whether a path is a folder or below it. A relative path is one of base; "~" is home. Nothing is looked up:
@@ -37,6 +40,56 @@ func within(folder, p, base, home string) fit {
 		}
 	}
 	return no
+}
+
+// folderNames are the arguments by which tools are told where to work.
+var folderNames = []string{"cwd", "workdir", "working_directory", "directory"}
+
+// NamesFolder says whether a tool may take an argument of that name for where it is to work.
+func NamesFolder(argument string) bool { return slices.Contains(folderNames, argument) }
+
+// worksWithin says whether a call works in the match's folder or below it, by what its agent says and by what it says itself
+// in arguments of which the match does not speak.
+func (m Match) worksWithin(c inbox.Call, home string) fit {
+	all := eachFolder(c, m.names, func(place string) fit { return within(m.Folder, place, c.Folder, home) })
+	return agreed(append(all, within(m.Folder, c.Folder, "", home)))
+}
+
+// anywhere is what holds of a call from wherever it may work; untold where that makes a difference.
+func anywhere(c inbox.Call, fits func(base string) fit) fit {
+	none := func(string) bool { return false }
+	return agreed(append(eachFolder(c, none, func(place string) fit {
+		if full, ok := absolute(place, c.Folder, ""); ok {
+			return fits(full)
+		}
+		return untold
+	}), fits(c.Folder)))
+}
+
+func agreed(all []fit) fit {
+	for _, f := range all {
+		if f != all[0] {
+			return untold
+		}
+	}
+	return all[0]
+}
+
+// eachFolder is what is true of each place that a call's arguments name for it to work in, but for some of them.
+func eachFolder(c inbox.Call, but func(argument string) bool, fits func(place string) fit) []fit {
+	var all []fit
+	for _, name := range folderNames {
+		raw, ok := wire.Get(c.Arguments, name)
+		if !ok || string(raw) == "null" || but(name) {
+			continue
+		}
+		if place, isText := wire.String(raw); isText {
+			all = append(all, fits(place))
+		} else {
+			all = append(all, untold)
+		}
+	}
+	return all
 }
 
 // asSomeDisksDo spells a path as disks do that take no notice of case, nor of how a letter and its accent are written.

@@ -87,9 +87,9 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	}
 	r.Body = http.NoBody // nor does the server keep it while a call waits
 	answer, asked := b.answer(r.Context(), body)
-	if sent := send(w, answer); sent != nil || r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), protocol.ErrStopping) {
-		b.unread(asked)
-	}
+	sent := send(w, answer)
+	gone := r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), protocol.ErrStopping)
+	b.trace(asked, sent == nil && !gone)
 	return nil
 }
 
@@ -107,14 +107,24 @@ func send(w http.ResponseWriter, answer []byte) error {
 	return nil
 }
 
-// unread notes on cards that were answered that the agent had gone when its answer went out: it may not have read it.
-func (b *Binding) unread(asked []*request) {
+// trace notes on cards that were answered how their answer went out: whether the agent was still there.
+func (b *Binding) trace(asked []*request, there bool) {
+	ctx := context.Background()
 	for _, q := range asked {
 		if q.step == nil || q.step.item == "" {
 			continue
 		}
-		if _, err := b.Inbox.Unsent(context.Background(), q.step.item, "The agent had gone when its answer went out."); err != nil {
-			b.Log.Error("a card does not tell that its answer was not read", "protocol", Name, "err", err)
+		var err error
+		switch {
+		case q.step.overruled:
+			_, err = b.Inbox.Unsent(ctx, q.step.item, "The agent was refused instead.")
+		case there:
+			_, err = b.Inbox.Told(ctx, q.step.item)
+		default:
+			_, err = b.Inbox.Unsent(ctx, q.step.item, "The agent had gone when its answer went out.")
+		}
+		if err != nil {
+			b.Log.Error("a card does not tell how its answer went out", "protocol", Name, "err", err)
 		}
 	}
 }

@@ -64,6 +64,9 @@ func (s *step) call() inbox.Call {
 		c.Arguments, c.Extra = merge(without(d, payload), said), wire.Compose(wire.Pick(d, "subagent_intent", "intent_derivation", "subagent_session_id"))
 	default: // skillRegister, skillLoad, preCompact: the payload is what it is about
 		c.Tool, c.Arguments = strings.TrimPrefix(s.method.name, "steps/"), payload
+		if steps := wire.Compose(wire.Pick(payload, "entries_to_compact")); string(steps) != "{}" {
+			c.Arguments, c.About = without(payload, steps), steps // other ones each time
+		}
 	}
 	if len(c.Arguments) == 0 {
 		c.Arguments = []byte("{}")

@@ -27,7 +27,7 @@ func (b *Binding) ask(ctx context.Context, s *step) (answer []byte, wait func(co
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Question, State: inbox.Open, Agent: s.session.Agent, Title: title(s),
 		Priority: inbox.High, ReceivedAt: s.at, ChangedAt: s.at, ExpiresAt: s.at.Add(answerWithin(s.terms.wait())), Original: s.raw,
 		Content: inbox.Content{
-			Project: lastName(s.folder()), Runtime: brief.Clip(s.session.Platform, 100), Call: &call, Held: true, PersonOnly: true,
+			Project: lastName(s.folder()), Runtime: brief.Clip(s.session.Platform, 100), Call: &call, Held: true, Traced: true, PersonOnly: true,
 			Request: &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(len(call.Editable) > 0)},
 		},
 	}

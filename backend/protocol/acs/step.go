@@ -23,6 +23,8 @@ type step struct {
 	entry   guardian.Step // what it left in the chain; zero before that
 	subject gate.Subject  // of a gated one
 	item    string        // the card that asks; empty: none
+	// overruled: the agent was refused though the card was answered.
+	overruled bool
 }
 
 // join adds the step to its session's chain, before anybody judges it: what was seen is never lost. Then it is judged,
@@ -238,6 +240,7 @@ func (b *Binding) orDeny(ctx context.Context, s *step, answer []byte, err error,
 		if _, err := b.Inbox.Note(context.WithoutCancel(ctx), item, inbox.Entry{Actor: "system:" + d.Codes[0], Action: "refused after all", Note: d.Reasoning}); err != nil {
 			b.Log.Error("a card does not tell what was answered", "protocol", Name, "err", err)
 		}
+		s.overruled = true
 	}
 	if answer == nil {
 		return b.unchained(s.request, d.fit(s.method, false))

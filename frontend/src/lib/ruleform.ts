@@ -21,7 +21,7 @@ export const plainFields: readonly { key: Plain; label: string; hint: string; an
 export const ops: readonly { value: Op; label: string; hint: string }[] = [
   { value: 'is', label: 'is exactly', hint: 'this text, or this JSON value' },
   { value: 'like', label: 'looks like', hint: '* is any text' },
-  { value: 'command', label: 'is a command starting with', hint: 'these words, and holds nothing that could start another command' },
+  { value: 'command', label: 'is a command starting with', hint: 'these words, and holds nothing that could start another command; where it allows, most options behind them are left to you' },
   { value: 'within', label: 'is a path in', hint: 'this folder or below it' },
   { value: 'host', label: 'is an address on', hint: 'a host; *.name is any host below it' },
 ];
