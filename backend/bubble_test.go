@@ -211,7 +211,7 @@ func TestHoldEndsWithABacklog(t *testing.T) {
 		}
 		start, sent := time.Now(), 0
 		slow := func(mailbox.Entry) error { sent++; time.Sleep(150 * time.Millisecond); return nil }
-		if err := s.hub.mailbox.Stream(t.Context(), "bot", session, func(time.Duration) {}, slow, func() error { return nil }); err != nil {
+		if err := s.hub.mailbox.Stream(t.Context(), "bot", session, func(_, _ time.Duration) {}, slow, func() error { return nil }); err != nil {
 			t.Error(err)
 		}
 		if d := time.Since(start); d != 1050*time.Millisecond || sent != 7 {

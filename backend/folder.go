@@ -34,9 +34,10 @@ func SecretFiles() []string {
 	return []string{secrets.FileName, KeyFile, TokenFile, ACSKeyFile}
 }
 
-// shut lets nobody else read what is secret in the data folder: a copy from elsewhere may have let them.
+// shut lets nobody else read what is secret in the data folder: a copy from elsewhere may have let them. The shared key of
+// ACS is not of these: who could read it can sign, so it is refused.
 func shut(dir string) error {
-	for _, name := range append(SecretFiles(), OwnAgentFile) {
+	for _, name := range []string{TokenFile, KeyFile, OwnAgentFile} {
 		if err := os.Chmod(filepath.Join(dir, name), 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

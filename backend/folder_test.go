@@ -118,7 +118,7 @@ func TestOnlyWhoHasTheFolderIsNamed(t *testing.T) {
 func TestSecretsOfTheFolderAreShut(t *testing.T) {
 	h := openHouse(t)
 	h.stop()
-	open := append(SecretFiles(), OwnAgentFile)
+	open := []string{secrets.FileName, TokenFile, KeyFile, OwnAgentFile}
 	for _, name := range open {
 		path := filepath.Join(h.dir, name)
 		if _, err := os.Stat(path); err != nil && name != OwnAgentFile {

@@ -315,7 +315,7 @@ func (m *model) stream() {
 			cancel()
 		}
 	}
-	err := m.world.hub.mailbox.Stream(ctx, agent, session, func(time.Duration) { done() }, func(e mailbox.Entry) error { got = append(got, e); done(); return nil }, func() error { return nil })
+	err := m.world.hub.mailbox.Stream(ctx, agent, session, func(_, _ time.Duration) { done() }, func(e mailbox.Entry) error { got = append(got, e); done(); return nil }, func() error { return nil })
 	m.same("stream", err, want)
 	m.matched("stream", got, expect)
 }

@@ -3,6 +3,7 @@ package backend
 import (
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -202,5 +203,28 @@ func TestWebhookGetsDirectivesAlone(t *testing.T) {
 	id := h.tell("bot").want(201).get("id")
 	if got := k.last(id); got != id {
 		t.Errorf("pushed %s, want %s alone", got, id)
+	}
+}
+
+// A webhook that cannot be connected to shows nobody anything: what was sent there and never came is not said to have been read.
+func TestAPushThatIsNotConnectedShowsNothing(t *testing.T) {
+	h, _ := openBox(t)
+	bot := h.peer("bot")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err == nil {
+		err = closed.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.policy("bot", msg{"inbound_webhook": "http://" + closed.Addr().String() + "/"})
+	id := h.tell("bot").want(201).get("id")
+	eventually(t, "it was tried", func() bool { return h.rows("SELECT count(*) FROM attempts") > 0 })
+	if n := h.rows("SELECT count(*) FROM entries WHERE presented"); n != 0 {
+		t.Error("it counts as shown")
+	}
+	bot.call("POST", "/v1/inbound/ack", msg{"ids": []string{id}})
+	if got := h.operator().call("GET", "/v1/directives/"+id, nil).want(200).get("delivery", "state"); got != "queued" {
+		t.Errorf("it is %s", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"time"
 
@@ -47,14 +48,19 @@ func (h *Hub) pushDirective(ctx context.Context, a fleet.Agent, o inbox.Owed, no
 	if a.Policy.InboundWebhook == nil || *a.Policy.InboundWebhook != o.URL {
 		return nil, fmt.Errorf("%w: the agent's webhook was changed", delivery.ErrWithdrawn)
 	}
-	e, err := h.mailbox.Pushing(ctx, o.Agent, o.EntryKey)
+	e, err := h.mailbox.DirectiveAt(ctx, o.EntryKey)
 	if err != nil {
 		return nil, err
 	}
 	if !e.Live {
 		return nil, fmt.Errorf("%w: the directive is %s", delivery.ErrWithdrawn, e.State)
 	}
-	return h.ma2h.PushDirective(ctx, e, o, now)
+	connected := func(httptrace.GotConnInfo) { // before anything is written; of what never gets here nobody saw anything
+		if err := h.mailbox.Pushing(context.WithoutCancel(ctx), o.Agent, o.EntryKey); err != nil {
+			h.log.Error("a directive does not tell that it is being pushed", "err", err)
+		}
+	}
+	return h.ma2h.PushDirective(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: connected}), e, o, now)
 }
 
 // webhook is what a new directive owes to its agent's webhook; nil for an agent without one.

@@ -27,20 +27,20 @@ func TestAStreamThatFailsIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	c := h.hub.mailbox.Config
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
-	stream := func(c mailbox.Config, ready func(time.Duration)) {
+	stream := func(c mailbox.Config, ready func(_, _ time.Duration)) {
 		t.Helper()
 		err := mailbox.New(c).Stream(t.Context(), "b", s, ready, func(mailbox.Entry) error { return nil }, func() error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	stream(c, func(time.Duration) { b.call("DELETE", "/v1/sessions/"+s, nil).want(200) })
+	stream(c, func(_, _ time.Duration) { b.call("DELETE", "/v1/sessions/"+s, nil).want(200) })
 	if log.Len() > 0 {
 		t.Errorf("%s", log.String())
 	}
 	s = b.register()
 	c.Store = blindStore{c.Store}
-	stream(c, func(time.Duration) {})
+	stream(c, func(_, _ time.Duration) {})
 	if !strings.Contains(log.String(), "the disk is gone") {
 		t.Errorf("%q", log.String())
 	}

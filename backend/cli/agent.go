@@ -149,7 +149,7 @@ func (a *app) listAgents(ctx context.Context) error {
 			return nil
 		}
 		now := time.Now()
-		rows := [][]string{{"AGENT", "PROTOCOL", "LISTENED", "OPEN", "MAILBOX", "NOTE"}}
+		rows := [][]string{{"AGENT", "PROTOCOL", "ACTIVE", "OPEN", "MAILBOX", "NOTE"}}
 		for _, r := range agents {
 			rows = append(rows, []string{line(r.AgentID), line(r.Protocol), r.Presence.text(now), itoa(r.OpenItems), itoa(r.waiting()), r.note(now)})
 		}

@@ -335,6 +335,9 @@ func expiry(s string, now time.Time) (string, error) {
 	if err != nil {
 		return "", usagef("--expires: %q is neither a duration (90s, 2h) nor an RFC 3339 time", s)
 	}
+	if !t.After(now) {
+		return "", usagef("--expires: %s is not in the future", s)
+	}
 	return inbox.FormatTime(t), nil
 }
 

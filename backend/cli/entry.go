@@ -95,6 +95,10 @@ func (r *reader) report(ev client.Event) error {
 		r.say("%s: %s. It comes again after the hub's visibility time-out, unless it has ended.", e.Key, ev.Err)
 	case client.EventInterrupted:
 		r.failed = true
+		if errors.Is(ev.Err, client.ErrCutShort) {
+			r.say("%s from %s: %s. It is not run again (--rerun would).", e.Key, e.From, ev.Err)
+			break
+		}
 		r.say("%s from %s: an earlier run was cut short while it acted on it; it is not run again (--rerun would).", e.Key, e.From)
 		r.unacknowledged(ev)
 	case client.EventActed:

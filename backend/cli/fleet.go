@@ -163,7 +163,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sessions [ID]",
 		Short: "List the sessions of agents, live ones and those that ended lately",
-		Long: "Lists sessions: when each last listened, until when the session holds without a sign of life (lease), and\n" +
+		Long: "Lists sessions: when each was last active, until when the session holds without a sign of life (lease), and\n" +
 			"what it says of itself (label). --json prints {\"sessions\":[…]} with the sessions as the hub has them, and `presence`.",
 		Example:           "  deskbell agent sessions\n  deskbell agent sessions deploybot --json",
 		Args:              cobra.MaximumNArgs(1),
@@ -213,7 +213,7 @@ func (a *app) listSessions(ctx context.Context, h *hub, id string) error {
 		return fmt.Errorf("%s: no such agent", id)
 	}
 	list, now := []map[string]json.RawMessage{}, time.Now()
-	rows := [][]string{{"SESSION", "AGENT", "STATE", "LISTENED", "LEASE", "LABEL"}}
+	rows := [][]string{{"SESSION", "AGENT", "STATE", "ACTIVE", "LEASE", "LABEL"}}
 	for _, raw := range doc.Sessions {
 		var s sessionRow
 		var whole map[string]json.RawMessage
@@ -251,5 +251,5 @@ func (a *app) listSessions(ctx context.Context, h *hub, id string) error {
 	return nil
 }
 
-// text is when somebody last listened, as a table shows it. One that posts and never collects has never listened.
+// text is when somebody was last active, as a table shows it. One that posts and never collects has never listened.
 func (p presence) text(now time.Time) string { return ago(p.LastSeen.time(), now) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ func (a *app) tellCommand() *cobra.Command {
 		Use:   "tell AGENT TITLE",
 		Short: "Send an agent a directive",
 		Long: `Sends a directive, as the operator, to an agent's mailbox and prints its id. On stderr it says beforehand when the
-agent last listened: it gets it when it next looks. With --session, or as AGENT#SESSION, only that session gets it.
+agent was last active: it gets it when it next looks. With --session, or as AGENT#SESSION, only that session gets it.
 
 With --wait it waits until the agent has acknowledged it, and prints the agent's note and nothing else on stdout
 (with --json the directive with its delivery).
@@ -51,6 +52,9 @@ whoever it was for is gone, 13 still waiting when --timeout ended, 130 interrupt
 	return c
 }
 
+// maxTitle is how long a directive's title may be, in characters (MA2H §13.2).
+const maxTitle = 200
+
 // directive is what is sent.
 type directive struct {
 	To        string   `json:"to"`
@@ -71,6 +75,9 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	id, session, err := f.addressee(id)
 	if err != nil {
 		return err
+	}
+	if n := utf8.RuneCountInString(title); n == 0 || n > maxTitle {
+		return usagef("the title must have 1 to %d characters", maxTitle)
 	}
 	d := directive{To: "agent:" + id, Title: title, Priority: f.priority, Tags: f.tags, Sensitive: f.sensitive}
 	if session != "" {
@@ -164,13 +171,13 @@ func (ag fleetAgent) sessionWords(session string) string {
 	return ""
 }
 
-// presenceWords say when somebody last listened, and what follows where that is long ago, or never was.
+// presenceWords say when somebody was last active, and what follows where that is long ago, or never was.
 func presenceWords(who string, p presence, away, never string) string {
 	switch p.State {
 	case "online":
-		return fmt.Sprintf("%s listened %s.", who, ago(p.LastSeen.time(), time.Now()))
+		return fmt.Sprintf("%s was active %s.", who, ago(p.LastSeen.time(), time.Now()))
 	case "offline":
-		return fmt.Sprintf("%s last listened %s. %s", who, ago(p.LastSeen.time(), time.Now()), away)
+		return fmt.Sprintf("%s was last active %s. %s", who, ago(p.LastSeen.time(), time.Now()), away)
 	}
 	return fmt.Sprintf("%s has never listened. %s", who, never)
 }
@@ -235,7 +242,7 @@ func (a *app) awaitWord(ctx context.Context, f *tellFlags, id string, started ti
 		if d.Delivery.Prior == "delivered" {
 			collected = "it was collected, and nobody said a word"
 		}
-		a.say("%s: bounced: whoever it was for is gone; %s", id, collected)
+		a.say("%s: bounced: it reaches nobody any more; %s", id, collected)
 		return &exit{code: exitCancelled}
 	}
 	return fmt.Errorf("%s ended in a way this version does not know: %s", id, d.Delivery.State)

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,14 +16,14 @@ type Consumer struct {
 	// Done remembers what was acted on; nil: nothing is, for one who only looks.
 	Done *Done
 	// Act does what an entry asks for, durably. Its note goes to whoever wrote. When it fails, the entry is not
-	// acknowledged and comes again.
+	// acknowledged and comes again; when it fails as ctx ends, it counts as interrupted.
 	Act func(ctx context.Context, e Entry) (note string, err error)
 	// Policy says whose messages may be acted on. Without one, nobody's: who may command an agent is a decision that
 	// somebody makes, never a default. Directives come from the person and need none.
 	Policy Policy
 	// KeepInMailbox acknowledges nothing.
 	KeepInMailbox bool
-	// Rerun acts again on what was interrupted by the death of a consumer. Otherwise nobody knows how far it got, and it
+	// Rerun acts again on what was interrupted by the end of a consumer. Otherwise nobody knows how far it got, and it
 	// is acknowledged with a note that says so.
 	Rerun bool
 	// Tell is told what became of each row; an error ends the work.
@@ -50,6 +51,9 @@ func AllowAny(string) bool { return true }
 // ErrPolicy: the consumer's policy does not let this sender command it.
 var ErrPolicy = errors.New("this agent takes no messages from that sender")
 
+// ErrCutShort: the work ended while an entry was acted on.
+var ErrCutShort = errors.New("cut short")
+
 // Event is what became of a row.
 type Event struct {
 	What  What
@@ -69,7 +73,7 @@ const (
 	EventRefused     What = "refused"     // not acted on, for the reason in Err, and not acknowledged
 	EventRepeated    What = "repeated"    // acted on before; acknowledged now
 	EventBusy        What = "busy"        // somebody is acting on it, and will acknowledge it
-	EventInterrupted What = "interrupted" // somebody began to act on it and died; acknowledged, not acted on again
+	EventInterrupted What = "interrupted" // begun and cut short: by the end of this work, or earlier and acknowledged now; not acted on again
 )
 
 // InterruptedNote is what the writer of an entry is told whose handling was interrupted.
@@ -106,7 +110,10 @@ func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
 		what, note = EventInterrupted, InterruptedNote
 	case stood != acted:
 		what, e.Again = EventActed, stood == interrupted
-		if note, err = c.Act(ctx, e); err != nil {
+		if note, err = c.Act(ctx, e); err != nil && ctx.Err() != nil {
+			// Its mark stays: nobody knows how far it got.
+			return c.Tell(Event{What: EventInterrupted, Entry: e, Err: fmt.Errorf("%w: %w", ErrCutShort, err)})
+		} else if err != nil {
 			if err := c.Done.release(e.Once); err != nil {
 				return err
 			}

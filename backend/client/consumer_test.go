@@ -361,6 +361,27 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// Whoever is ended in the middle has not failed: it may have done all of it, and is not begun again.
+func TestInterruptedByTheEndOfTheWork(t *testing.T) {
+	dir, acts := t.TempDir(), 0
+	ctx, end := context.WithCancel(t.Context())
+	act := func(ctx context.Context, _ client.Entry) (string, error) {
+		acts++
+		end()
+		return "", ctx.Err()
+	}
+	first := newDesk(t, dir, act)
+	must(t, first.Handle(ctx, signed(t, right, "directive", directive, "agent:bot#sess_1"), ""))
+	first.want(t, "", client.EventInterrupted)
+	must(t, first.Done.Close())
+	next := newDesk(t, dir, act)
+	next.handle(t, "directive", directive, "")
+	next.want(t, `{"ids":["dir_1"],"note":"`+client.InterruptedNote+`"}`, client.EventInterrupted)
+	if acts != 1 {
+		t.Errorf("acted %d times", acts)
+	}
+}
+
 func TestWhatFailsComesAgain(t *testing.T) {
 	fail := errors.New("not today")
 	d := newDesk(t, t.TempDir(), func(context.Context, client.Entry) (string, error) { return "", fail })

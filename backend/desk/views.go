@@ -48,7 +48,7 @@ type row struct {
 	To []render.Span `json:"to,omitempty"`
 	// Lost says of an answer that its agent did not get it, or that this is not known; "": neither.
 	Lost        inbox.TrackState `json:"lost,omitempty"`
-	Undelivered bool             `json:"undelivered,omitempty"` // it ended because it could not reach its addressee
+	Undelivered inbox.State      `json:"undelivered,omitempty"` // it ended because it could not reach its addressee: how its track ended
 	Progress    *progressView    `json:"progress,omitempty"`
 }
 
@@ -258,7 +258,7 @@ func (d *Desk) row(it inbox.Item, attention inbox.OwedState) row {
 		Agent: it.Agent, AgentText: render.Visible(it.Agent), Title: render.Visible(it.Title), Priority: it.Priority.String(),
 		Sensitive: it.Content.Sensitive, ReceivedAt: ms(it.ReceivedAt), ExpiresAt: ms(it.ExpiresAt),
 		Unread: !it.Marks.Read, Starred: it.Marks.Starred, Archived: it.Marks.Archived, SnoozedUntil: ms(it.Marks.SnoozedUntil),
-		WaitingNow: d.waitingNow(it), Held: it.Content.Held, Undelivered: it.Outcome.Undelivered(),
+		WaitingNow: d.waitingNow(it), Held: it.Content.Held, Undelivered: it.Undelivered(),
 	}
 	if t := it.Track.State; t == inbox.TrackUnsent || t == inbox.TrackUnknown {
 		r.Lost = t

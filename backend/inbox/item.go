@@ -220,9 +220,16 @@ type Outcome struct {
 	Defaulted bool            `json:"defaulted,omitempty"`
 }
 
-// Undelivered says that it ended because it could not reach its addressee, whatever state that left it in.
-func (o *Outcome) Undelivered() bool {
-	return o != nil && o.Actor == Actor{Kind: System, ID: Undeliverable}.String()
+// Undelivered is how the track ended of an item that ended because it could not reach its addressee, whatever state that
+// left it in: Bounced or Expired. Empty for any other.
+func (it Item) Undelivered() State {
+	switch {
+	case it.Outcome == nil || it.Outcome.Actor != Actor{Kind: System, ID: Undeliverable}.String():
+		return ""
+	case it.Mailbox != nil && it.Mailbox.State == MailboxState(Expired):
+		return Expired
+	}
+	return Bounced
 }
 
 // Time is At as a time.

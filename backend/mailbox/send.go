@@ -51,17 +51,17 @@ func (m *Mailbox) Author(ctx context.Context, e Entry) (Entry, error) {
 	return e, err
 }
 
-// Pushing returns a directive that is about to be pushed, after recording that its addressee may see it from now on: it
-// may acknowledge it before it answers the push (MA2H §8.7). One that has ended is returned as it is. ErrNotFound.
-func (m *Mailbox) Pushing(ctx context.Context, agent, key string) (e Entry, err error) {
-	err = m.do(ctx, func(tx Tx, _ *effects, _ time.Time) error {
-		if e, err = tx.Entry(agent, key); err != nil || !e.Live || e.Presented {
+// Pushing records of a directive that is about to be pushed that its addressee may see it from now on: it may acknowledge it
+// before it answers the push (MA2H §8.7). ErrNotFound.
+func (m *Mailbox) Pushing(ctx context.Context, agent, key string) error {
+	return m.do(ctx, func(tx Tx, _ *effects, _ time.Time) error {
+		e, err := tx.Entry(agent, key)
+		if err != nil || !e.Live || e.Presented {
 			return err
 		}
 		e.Presented = true
 		return tx.PutEntry(e)
 	})
-	return e, err
 }
 
 // Webhooked records that a directive's push was received: it is delivered and stays to be drained until it is

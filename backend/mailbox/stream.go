@@ -13,20 +13,20 @@ const maxMargin = 5 * time.Second
 // nothing more: only a drain or an acknowledgment proves that it arrived. Connecting renews the session once; the open
 // stream renews nothing.
 //
-// ready is called once with how long this hold is. send is called for each entry, alive whenever nothing came for a while; an error of either ends the stream.
+// ready is called once with how long this hold is, and how soon after it the lease ends at the soonest. send is called for each entry, alive whenever nothing came for a while; an error of either ends the stream.
 // Errors: fleet.ErrUnknownSession, ErrSessionGone, ErrSessionStopped before anything is sent.
-func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(hold time.Duration), send func(Entry) error, alive func() error) error {
+func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(hold, margin time.Duration), send func(Entry) error, alive func() error) error {
 	if _, err := m.sealFor(ctx, agent); err != nil {
 		return err // while it can still be said
 	}
 	next, stop := m.bells.wait(agent)
 	defer stop()
 	l := m.Limits()
-	var hold time.Duration
+	var hold, margin time.Duration
 	err := m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
 		s, err := m.present(tx, agent, session, now)
 		left := s.LeaseEnd.Sub(now)
-		margin := min(max(left/4, time.Millisecond), maxMargin)
+		margin = min(max(left/4, time.Millisecond), maxMargin)
 		hold = min(l.StreamHold, left-margin)
 		fx.fleet = true
 		return err
@@ -35,7 +35,7 @@ func (m *Mailbox) Stream(ctx context.Context, agent, session string, ready func(
 		return err
 	}
 	defer m.attend(session)()
-	ready(hold)
+	ready(hold, margin)
 	over, end := context.WithTimeout(ctx, hold)
 	defer end()
 	pulse := time.NewTicker(15 * time.Second)

@@ -23,32 +23,32 @@ function agent(id: string, more: Partial<FleetAgent> = {}): FleetAgent {
 
 describe('presence', () => {
   it.each<[Presence, string]>([
-    [{ state: 'online', last_seen: now }, 'listened just now'], [{ state: 'online', last_seen: now - 4 * M }, 'listened 4 m ago'], [{ state: 'offline', last_seen: now - 5 * M }, 'last listened 5 m ago'],
-    [{ state: 'offline', last_seen: now - 20_000 }, 'last listened just now'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last listened on 20 Oct'],
+    [{ state: 'online', last_seen: now }, 'active just now'], [{ state: 'online', last_seen: now - 4 * M }, 'active 4 m ago'], [{ state: 'offline', last_seen: now - 5 * M }, 'last active 5 m ago'],
+    [{ state: 'offline', last_seen: now - 20_000 }, 'last active just now'], [{ state: 'offline', last_seen: now - 40 * 24 * H }, 'last active on 20 Oct'],
     [{ state: 'unknown' }, 'has never listened'],
   ])('%o → %s', (p, want) => expect(presenceWords(p, now)).toBe(want));
   it('of whoever asked tells one that looks again and again from one that is away', () => {
-    expect(awayWords({ state: 'online', last_seen: now - 1000 }, now)).toEqual({ here: true, words: 'listened just now', more: '; gets the answer when it next looks' });
-    expect(awayWords({ state: 'offline', last_seen: now - 5 * M }, now)).toEqual({ here: false, words: 'not waiting', more: '; last listened 5 m ago' });
+    expect(awayWords({ state: 'online', last_seen: now - 1000 }, now)).toEqual({ here: true, words: 'active just now', more: '; gets the answer when it next looks' });
+    expect(awayWords({ state: 'offline', last_seen: now - 5 * M }, now)).toEqual({ here: false, words: 'not waiting', more: '; last active 5 m ago' });
     for (const p of [{ state: 'unknown' } as Presence, undefined]) expect(awayWords(p, now)).toEqual({ here: false, words: 'not waiting', more: '; can collect the answer later' });
   });
 });
 
 describe('before sending', () => {
   it('says when it will be read', () => {
-    expect(reach(agent('a', { presence: { state: 'online', last_seen: now } }), null, now)).toEqual({ tone: 'here', text: 'Listened just now.' });
-    expect(reach(agent('a', { presence: { state: 'offline', last_seen: now - 2 * H } }), null, now).text).toBe('Has not listened for 2 h: it gets this when it next listens.');
+    expect(reach(agent('a', { presence: { state: 'online', last_seen: now } }), null, now)).toEqual({ tone: 'here', text: 'Active just now.' });
+    expect(reach(agent('a', { presence: { state: 'offline', last_seen: now - 2 * H } }), null, now).text).toBe('Not active for 2 h: it gets this when it next listens.');
     expect(reach(agent('a'), null, now).text).toMatch(/^Has never listened: /);
   });
   it('says that a session may end first', () => {
-    expect(reach(agent('a'), session('s'), now).text).toMatch(/^Listened just now.*bounces/);
-    expect(reach(agent('a'), session('s', { presence: { state: 'offline', last_seen: now - 3 * M } }), now).text).toMatch(/^Has not listened for 3 m.*10 m.*bounces/);
+    expect(reach(agent('a'), session('s'), now).text).toMatch(/^Active just now.*bounces/);
+    expect(reach(agent('a'), session('s', { presence: { state: 'offline', last_seen: now - 3 * M } }), now).text).toMatch(/^Not active for 3 m.*10 m.*bounces/);
     expect(reach(agent('a'), session('s', { state: 'expired' }), now).tone).toBe('stopped');
   });
   it('warns about a stopped agent, and says where it listens all the same', () => {
     const stopped = { at: now - H, by: 'human:maria' };
     expect(reach(agent('a', { stopped }), null, now)).toMatchObject({ tone: 'stopped', text: expect.stringContaining('13:00') });
-    expect(reach(agent('a', { stopped, presence: { state: 'online', last_seen: now } }), null, now)).toMatchObject({ tone: 'stopped', text: expect.stringMatching(/Listened just now, so it may get this all the same/) });
+    expect(reach(agent('a', { stopped, presence: { state: 'online', last_seen: now } }), null, now)).toMatchObject({ tone: 'stopped', text: expect.stringMatching(/Active just now, so it may get this all the same/) });
   });
 });
 

@@ -6,7 +6,8 @@ it('has words of its own for what agents say to each other', () => {
   expect(stateWord({ box: 'fleet', kind: 'notice', state: 'bounced' })).toBe('Notice, bounced');
   expect(stateWord({ box: 'fleet', kind: 'question', state: 'open' })).toBe('Question to an agent');
   expect(trackName({ box: 'fleet', state: 'cancelled' })).toBe('Withdrawn');
-  expect(trackName({ box: 'fleet', state: 'cancelled', undelivered: true })).toBe('Bounced');
+  expect(trackName({ box: 'fleet', state: 'cancelled', undelivered: 'bounced' })).toBe('Bounced');
+  expect(trackName({ box: 'fleet', state: 'dismissed', undelivered: 'expired' })).toBe('Expired');
   expect(trackName({ box: 'done', state: 'cancelled' })).toBe('Withdrawn');
   expect(stateWord({ box: 'notices', kind: 'notice', state: 'delivered' })).toBe('Notice');
 });

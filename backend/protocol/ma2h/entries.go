@@ -183,10 +183,11 @@ func (b *Binding) stream(w http.ResponseWriter, r *http.Request, c protocol.Call
 		}
 		return out.Flush()
 	}
-	ready := func(hold time.Duration) {
+	ready := func(hold, margin time.Duration) {
 		over = time.Now().Add(hold)
 		w.Header().Set("Content-Type", "text/event-stream")
-		_ = write("retry: 500\n\n") // a client that is gone is noticed at the next write
+		again := min(500*time.Millisecond, margin/2)                  // in time for the lease
+		_ = write(fmt.Sprintf("retry: %d\n\n", again.Milliseconds())) // a client that is gone is noticed at the next write
 	}
 	return b.Mailbox.Stream(ctx, c.Agent.ID, session, ready, func(e mailbox.Entry) error {
 		return write("event: entry\nid: " + e.Key + "\ndata: " + string(unbroken(e.Row)) + "\n\n")

@@ -176,7 +176,7 @@ export const api = {
   setPolicy: (id: string, policy: Partial<Policy>) => call<{ agent_id: string; policy: Policy }>('PUT', `/v1/agents/${agent(id)}/policy`, policy),
   approveHost: (id: string, host: string, approve: boolean) => call<AgentView>('POST', `/api/agents/${agent(id)}/hosts`, { host, approve }),
   pairing: (id: string, approve: boolean) => call<Pairing>('POST', `/api/pairings/${encodeURIComponent(id)}`, { approve }),
-  /** When it last listened, by what it collected itself: what its owner may ask of it (MA2H §15.3). */
+  /** When it was last active, by what it collected itself: what its owner may ask of it (MA2H §15.3). */
   presence: async (id: string): Promise<Presence> => {
     const { state, last_seen } = await call<{ state: Presence['state']; last_seen?: string }>('GET', `/v1/agents/${agent(id)}/presence`);
     return { state, last_seen: last_seen === undefined ? undefined : Date.parse(last_seen) };

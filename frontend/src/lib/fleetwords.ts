@@ -30,17 +30,17 @@ export function waitingWords(a: FleetAgent): string {
   return `${said}: ${[...(a.entries_waiting > 0 ? [`${count(a.entries_waiting)} for any session`] : []), ...parts].join(', ')}`;
 }
 
-/** Only an agent that collects its messages is ever heard of so: one that only posts has never listened, and that is all that is known. */
+/** An agent is active when it collects, and in all it does in a session; of one that only posts no more is known than that it never listened. */
 export function presenceWords(p: Presence, now: number): string {
   if (p.state === 'unknown' || !p.last_seen) return 'has never listened';
-  if (p.state !== 'online') return `last listened ${ago(p.last_seen, now)}`;
-  return `listened ${ago(p.last_seen, now)}`;
+  if (p.state !== 'online') return `last active ${ago(p.last_seen, now)}`;
+  return `active ${ago(p.last_seen, now)}`;
 }
 
 /** Of whoever asked something and holds no request open for the answer: whether it will see that soon. */
 export function awayWords(p: Presence | undefined, now: number): { here: boolean; words: string; more: string } {
-  if (p?.state === 'online') return { here: true, words: `listened ${ago(p.last_seen ?? now, now)}`, more: '; gets the answer when it next looks' };
-  if (p?.state === 'offline' && p.last_seen) return { here: false, words: 'not waiting', more: `; last listened ${ago(p.last_seen, now)}` };
+  if (p?.state === 'online') return { here: true, words: `active ${ago(p.last_seen ?? now, now)}`, more: '; gets the answer when it next looks' };
+  if (p?.state === 'offline' && p.last_seen) return { here: false, words: 'not waiting', more: `; last active ${ago(p.last_seen, now)}` };
   return { here: false, words: 'not waiting', more: '; can collect the answer later' };
 }
 
@@ -61,8 +61,11 @@ export function endWords(s: Session): string {
   return s.closed_by_operator ? 'closed by you' : 'closed by itself';
 }
 
+const labelled = (s: Pick<Session, 'label'>): boolean => (s.label ?? []).some((x) => x.m || x.t.trim() !== '');
 /** What a session is called: its label, or the end of its id. */
-export const sessionName = (s: Pick<Session, 'id' | 'label'>): Text => (s.label?.length ? s.label : [{ t: shortId(s.id) }]);
+export const sessionName = (s: Pick<Session, 'id' | 'label'>): Text => (labelled(s) ? (s.label ?? []) : [{ t: shortId(s.id) }]);
+/** What tells a session from others of its name; "" where its name does. */
+export const sessionMark = (s: Pick<Session, 'id' | 'label'>): string => (labelled(s) ? shortId(s.id) : '');
 export const shortId = (id: string): string => (id.length > 14 ? `${id.slice(0, 5)}…${id.slice(-6)}` : id);
 
 export function splitAddress(to: string): { agent: string; session: string | null } {
@@ -78,29 +81,29 @@ export function reach(a: FleetAgent, s: Session | null, now: number): { tone: To
   if (s) {
     if (!isLive(s)) return { tone: 'stopped', text: 'This session has ended: it gets nothing more.' };
     const bounces = 'If the session ends first, the message bounces.';
-    if (s.presence.state === 'online') return { tone: 'here', text: `${listened(s.presence, now)}. ${bounces}` };
+    if (s.presence.state === 'online') return { tone: 'here', text: `${active(s.presence, now)}. ${bounces}` };
     return { tone: 'away', text: `${silent(s.presence, now)}: this session gets it if it listens before its lease ends, in ${left(s.lease_end, now)}. ${bounces}` };
   }
   if (a.ended_at) return { tone: 'stopped', text: 'It has ended: nothing reaches it any more.' };
   if (a.stopped) {
     const until = a.protocol === 'acp' ? 'nothing of it runs' : 'it can open no session';
-    if (a.presence.state === 'online') return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it. ${listened(a.presence, now)}, so it may get this all the same.` };
+    if (a.presence.state === 'online') return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it. ${active(a.presence, now)}, so it may get this all the same.` };
     return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it, and it may not get this before.` };
   }
   switch (a.presence.state) {
-    case 'online': return { tone: 'here', text: `${listened(a.presence, now)}.` };
+    case 'online': return { tone: 'here', text: `${active(a.presence, now)}.` };
     case 'offline': return { tone: 'away', text: `${silent(a.presence, now)}: it gets this when it next listens.` };
     default: return { tone: 'away', text: 'Has never listened: it gets this if it ever listens.' };
   }
 }
 
-const listened = (p: Presence, now: number): string => `Listened ${ago(p.last_seen ?? now, now)}`;
+const active = (p: Presence, now: number): string => `Active ${ago(p.last_seen ?? now, now)}`;
 
 function silent(p: Presence, now: number): string {
   if (!p.last_seen) return 'Has never listened';
   const a = age(p.last_seen, now);
-  if (a === 'just now') return 'Does not listen any more';
-  return `Has not listened ${/\d (m|h|d)$/.test(a) ? 'for' : 'since'} ${a}`;
+  if (a === 'just now') return 'Not active any more';
+  return `Not active ${/\d (m|h|d)$/.test(a) ? 'for' : 'since'} ${a}`;
 }
 
 /** `shown`: it was sent to the agent, by a stream or a webhook, which proves nothing either way. */

@@ -9,12 +9,14 @@ const known: Record<string, string> = {
   progress: 'Progress',
 };
 
-export function historyWords(h: HistoryEntry, operator: string): HistoryWords {
+/** `between`: it is a message between agents, of which its sender hears what became of it. */
+export function historyWords(h: HistoryEntry, operator: string, between = false): HistoryWords {
   const by = who(h.actor, operator);
+  if (h.actor === 'system:undeliverable') return { word: 'Could not be delivered', by: '' };
   if (h.action === 'operator allowed to answer' && by === 'you' && h.note?.length) {
     return { word: 'You allowed yourself to answer', by: '', note: h.note };
   }
-  const said: HistoryWords = { word: known[h.action] ?? words(h.action), by };
+  const said: HistoryWords = { word: between && h.action === 'delivered-to-agent' ? 'Its sender knows' : (known[h.action] ?? words(h.action)), by };
   if (h.note?.length && plain(h.note) !== '') said.note = h.note;
   return said;
 }

@@ -81,7 +81,7 @@ export const lostWords = (row: Pick<Row, 'lost'>): string => (row.lost === 'not-
 
 /** The same of a row: a call by its verdict, and where agents talk among themselves a notice is delivered rather than a kind. */
 export function trackName(row: Pick<Row, 'state' | 'box' | 'verdict' | 'undelivered'>): string {
-  if (row.undelivered) return states.bounced;
+  if (row.undelivered) return states[row.undelivered];
   if (row.box !== 'fleet') return row.verdict ? verdictName(row.verdict) : states[row.state];
   return row.state === 'delivered' ? 'Delivered' : states[row.state];
 }

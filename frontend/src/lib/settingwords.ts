@@ -30,7 +30,7 @@ export const settingGroups: readonly SettingGroup[] = [
     { key: 'map.peers', label: 'Other hubs', about: 'Messages for agents there are routed to them, with this hub’s token there, which the secret holds. Those hubs may bring theirs with the credential of that name here.' },
     { key: 'map.system_id', label: 'This hub’s name among hubs', about: 'Other hubs list it as this. Empty: one made of its signing key.' },
   ] },
-  { title: 'Presence', about: 'An agent listens when it collects its messages. One that only asks and never collects has never listened.', settings: [
+  { title: 'Presence', about: 'An agent is active when it collects its messages, and in all it does in a session. One that only asks and never collects has never listened.', settings: [
     { key: 'presence.freshness_seconds', label: 'Counts as listening', about: 'Time after it last collected its messages.', unit: 'seconds' },
   ] },
   { title: 'Sessions', about: 'A session is one run of an agent with an address of its own. It lives on a lease that the agent renews by showing itself; when the lease runs out, what was still on its way to the session bounces.', settings: [

@@ -36,8 +36,8 @@ export interface Row {
   verdict?: 'allow' | 'deny' | 'modify';
   /** Set on a message between agents: its address, agent:<id> or agent:<id>#<session>. */
   to?: Text;
-  /** It ended because it could not reach its addressee. */
-  undelivered?: boolean;
+  /** It ended because it could not reach its addressee: how its track ended. */
+  undelivered?: 'bounced' | 'expired';
   /** The agent did not get the answer, or it is not known whether it did. */
   lost?: 'not-delivered' | 'not-known';
   progress?: Progress;

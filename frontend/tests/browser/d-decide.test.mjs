@@ -343,7 +343,7 @@ test('an agent that looks again and again is said to listen', async ({ agent, pa
   await page.says('[data-item-pane]', /not waiting; can collect the answer later/);
   await status(agent, id);
   await page.open(other); // it is asked for with every item, and again while one is on show
-  await page.says('[data-item-pane]', /listened just now; gets the answer when it next looks/);
+  await page.says('[data-item-pane]', /active just now; gets the answer when it next looks/);
 });
 
 test('what names nobody is not mine until I say so', async ({ hub, agent, page, p }) => {

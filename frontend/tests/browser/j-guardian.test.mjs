@@ -250,7 +250,7 @@ test('a broken chain says which step, shows it and marks it; a guarded agent ask
   await p.waitForSelector('nav button[aria-label="Guardian, 1 record was changed by something else than the hub"]');
   await page.keys('g', 'f');
   await page.says('main .head', /claude-code:web-app[\s\S]*asks for leave/);
-  assert.equal((await p.locator('main .head', { hasText: 'claude-code' }).innerText()).includes('listened'), false);
+  assert.equal((await p.locator('main .head', { hasText: 'claude-code' }).innerText()).includes('active'), false);
 });
 
 test('the first key in a long session starts at what is in sight', guarded, async ({ page, p, given: g }) => {

@@ -99,7 +99,7 @@ test('an agent of ACP that has ended is shown as ended, takes no message, and wh
   await page.says('main', /1 message waits for it/);
   await page.says('main', /Every agent of ACP may write to it/);
   await p.keyboard.press('n');
-  await page.says('dialog', /Listened/);
+  await page.says('dialog', /Active/);
   await p.getByLabel('Title').fill('After the end');
   await g.hand.call('agent.kill', { agentId: g.worker });
   await page.says('dialog', /It has ended: nothing reaches it any more/);
@@ -109,7 +109,7 @@ test('an agent of ACP that has ended is shown as ended, takes no message, and wh
   await page.says('main header', /ended/);
   await page.says('main', /Bounced, never delivered/);
   for (const gone of ['Stop…', 'New message', 'Resume', 'Revoke…']) assert.equal(await p.locator('main').getByRole('button', { name: gone }).count(), 0, gone);
-  assert.doesNotMatch(await p.locator('main').innerText(), /waits for it|listened/i);
+  assert.doesNotMatch(await p.locator('main').innerText(), /waits for it|active/i);
   await page.keys('g', 'f');
   await p.getByText('2 agents that have ended').click();
   await page.says('main details', /acp\/code-reviewer-\w+\s+ended \d/);
