@@ -127,15 +127,13 @@ func readers(t mapnet.Turn, names map[string]string) string {
 
 // conversations answers GET /api/conversations.
 func (d *Desk) conversations(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	out := []conversationView{}
-	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error {
-		for _, s := range t.PersonConversations() {
-			out = append(out, viewConversation(s))
-		}
-		return nil
-	})
-	if err != nil {
+	var sheets []mapnet.Sheet
+	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheets = t.PersonConversations(); return nil }); err != nil {
 		return err
+	}
+	out := []conversationView{}
+	for _, s := range sheets {
+		out = append(out, viewConversation(s))
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"conversations": out})
 }

@@ -26,8 +26,19 @@ type Register struct {
 	RequestedScopes []string `json:"requestedScopes"`
 }
 
+// check refuses what no agent is called, or is to others.
+func (r Register) check() error {
+	if err := checkCalled(r.Name, r.Role); err != nil {
+		return err
+	}
+	return checkRelationships(r.Relationships)
+}
+
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.
 func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	if a := t.theSame(s.p, r); a != nil {
 		if err := a.usable(); err != nil {
 			return nil, err
@@ -263,6 +274,9 @@ func (t *Tx) taken(id string, p *participant) bool {
 
 // Spawn makes an agent known as a child, by default of the caller's own agent.
 func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	if r.Parent == "" {
 		r.Parent = s.p.Agent
 	}

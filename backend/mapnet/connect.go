@@ -31,7 +31,7 @@ func (c Connect) Check() error {
 	if len(encode(c)) > maxHello {
 		return refuse(CodeQuota, "What a participant says of itself may be %d bytes long", maxHello)
 	}
-	return nil
+	return checkCalled(c.Name, "")
 }
 
 // maxHello is how much a participant may say of itself as it connects: what it may do, and what it is called.

@@ -44,16 +44,17 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	if uninvited && s.p.Type != "client" {
 		return nil, refuse(CodeMailDenied, "Permission denied: a conversation with the person is joined by invitation")
 	}
-	if err := t.oneMore(c); err != nil {
-		return nil, err
-	}
 	me := s.p.name()
 	x, role := Invitee{ID: me}, q.Role
+	if was == nil && (role == "initiator" || role == "moderator") && !s.p.system() {
+		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	}
+	if err := t.oneMore(c, x, role, me); err != nil {
+		return nil, err
+	}
 	if was != nil { // what it was, and what was allowed to it, holds again
 		x.Permissions, role = encode(was.Permissions), was.Role
-		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == was })
-	} else if (role == "initiator" || role == "moderator") && !s.p.system() {
-		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+		c.forget(func(m *Member) bool { return m == was })
 	}
 	if uninvited {
 		x.Permissions = encode(Permissions{CanObserve: true, HistoryAccess: "full"})
@@ -92,16 +93,24 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	return result, nil
 }
 
-// oneMore refuses a member too many. Of those who left long ago as many are known as there may be members.
-func (t *Tx) oneMore(c *conversation) error {
+// oneMore refuses a member too many, or one for whom there is no room; who was there before has theirs. Of those who left long
+// ago as many are known as there may be members.
+func (t *Tx) oneMore(c *conversation, x Invitee, role, by string) error {
 	most := t.n.Limits.Members
 	if c.Conversation.ParticipantCount >= most {
 		return refuse(CodeQuota, "Too many members of one conversation")
 	}
+	m := t.memberOf(x, role, by)
+	if !slices.ContainsFunc(c.Members, func(was *Member) bool { return was.ID == m.ID }) {
+		if err := t.roomIn(c, len(encode(m))); err != nil {
+			return err
+		}
+	}
 	for gone := len(c.Members) - c.Conversation.ParticipantCount; gone >= most; gone-- {
 		i := slices.IndexFunc(c.Members, func(m *Member) bool { return m.LeftAt != 0 }) // the one who came first
-		delete(c.Chose, c.Members[i].ID)
-		c.Members = slices.Delete(c.Members, i, i+1)
+		first := c.Members[i]
+		delete(c.Chose, first.ID)
+		c.forget(func(m *Member) bool { return m == first })
 	}
 	return nil
 }
@@ -160,23 +169,23 @@ func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 	if role := q.Participant.Role; (role == "initiator" || role == "moderator") && !above {
 		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by who has such a role", role)
 	}
-	if err := t.oneMore(c); err != nil {
-		return nil, err
+	guest := q.Participant
+	if !above {
+		guest.Permissions = m.Permissions.share(guest.Permissions)
 	}
-	id := t.canonical(q.Participant.ID)
+	id, role := t.canonical(guest.ID), or(guest.Role, "assistant")
 	if c.current(id) != nil {
 		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", id)
+	}
+	if err := t.oneMore(c, guest, role, m.ID); err != nil {
+		return nil, err
 	}
 	if id == Human {
 		if err := t.admit(s.p, m.ID, len(q.Message), nil); err != nil {
 			return nil, err
 		}
 	}
-	guest := q.Participant
-	if !above {
-		guest.Permissions = m.Permissions.share(guest.Permissions)
-	}
-	invited := t.enlist(c, guest, or(guest.Role, "assistant"), m.ID)
+	invited := t.enlist(c, guest, role, m.ID)
 	if id == Human {
 		t.invitation(c, m.ID, q.Message)
 	} else if a := t.st.agents[id]; q.Message != "" && a != nil && t.knows(s.p, a) {
@@ -263,7 +272,11 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 		return nil, refuse(CodeQuota, "Too many threads in one conversation")
 	}
 	th := &Thread{ID: "thread-" + t.n.NewID(), ConversationID: c.Conversation.ID, RootTurnID: q.Root, ParentThreadID: q.Parent, Subject: q.Subject, CreatedAt: t.now, UpdatedAt: t.now, CreatedBy: m.ID}
+	if err := t.roomIn(c, len(encode(th))); err != nil {
+		return nil, err
+	}
 	c.Threads = append(c.Threads, th)
+	c.said += len(encode(th))
 	c.Conversation.UpdatedAt = t.now
 	t.saveConversation(c)
 	root := c.turns[i]

@@ -34,6 +34,27 @@ func checkLook(field, id string) error {
 	return nil
 }
 
+// maxName is how long the name may be that somebody goes by, in bytes, and the id of a scope: all that tells of them carries it.
+const maxName = 500
+
+// checkCalled refuses a name or a role that is longer than any.
+func checkCalled(name, role string) error {
+	switch {
+	case len(name) > maxName:
+		return badParam("/name", "must be at most %d bytes", maxName)
+	case len(role) > maxID:
+		return badParam("/role", "must be at most %d bytes", maxID)
+	}
+	return nil
+}
+
+// clip cuts a name and a role to what they may be, and says whether that changed them.
+func clip(name, role *string) bool {
+	long := checkCalled(*name, *role) != nil
+	*name, *role = clipped(*name, maxName), clipped(*role, maxID)
+	return long
+}
+
 // unseen are the characters that show nothing, or change how others are shown.
 func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 

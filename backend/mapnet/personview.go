@@ -176,7 +176,7 @@ func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
 			return "", badParam("/with/"+strconv.Itoa(i), "there is no agent %s", id)
 		}
 	}
-	c := t.begin(Human, "user", CreateMail{Type: "user-session", Subject: subject})
+	c := t.begin("user", t.draft(Human, CreateMail{Type: "user-session", Subject: subject}))
 	for _, id := range with {
 		if c.current(t.canonical(id)) == nil {
 			t.enlist(c, Invitee{ID: id}, "assistant", Human)

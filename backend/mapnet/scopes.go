@@ -22,9 +22,6 @@ type CreateScope struct {
 	Metadata          map[string]Raw `json:"metadata"`
 }
 
-// maxName is how long the id of a scope may be.
-const maxName = 500
-
 func or(s, def string) string {
 	if s == "" {
 		return def

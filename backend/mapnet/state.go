@@ -135,6 +135,13 @@ type conversation struct {
 	turns []*Turn
 	byID  map[string]int // place in turns
 	bytes int            // of turns
+	said  int            // bytes of what it says of itself, its members and its threads
+	// speakers are who spoke, by thread.
+	speakers map[string]map[string]bool
+}
+
+func newConversation() *conversation {
+	return &conversation{byID: map[string]int{}, speakers: map[string]map[string]bool{}}
 }
 
 // window counts within a minute.
@@ -160,14 +167,23 @@ func (n *Net) load(ctx context.Context) error {
 		}
 		return nil
 	}
+	// Names of before they had a bound are cut, also as they are kept: else they would be read at every start.
+	var cut []Record
+	keep := func(r Record, v any) { cut = append(cut, Record{Kind: r.Kind, ID: r.ID, Body: encode(v)}) }
 	now := n.Now().UnixMilli()
 	err := n.Store.Records(ctx, func(r Record) error {
 		switch r.Kind {
 		case kindAgent:
 			a := &agent{}
 			st.agents[r.ID] = a
+			if err := read(r, a); err != nil {
+				return err
+			}
 			a.bytes = len(r.Body)
-			return read(r, a)
+			if clip(&a.Agent.Name, &a.Agent.Role) {
+				keep(r, a)
+				a.bytes = len(encode(a.Agent))
+			}
 		case kindScope:
 			s := &scope{}
 			st.scopes[r.ID] = s
@@ -181,12 +197,25 @@ func (n *Net) load(ctx context.Context) error {
 			if p.AwaySince == 0 {
 				p.AwaySince = now
 			}
+			if clip(&p.Name, new(string)) {
+				keep(r, &p.session)
+			}
 			p.caps = effective(p.Declared)
 			st.sessions[p.ID], st.participants[p.Participant] = p, p
 		case kindConv:
-			c := &conversation{byID: map[string]int{}}
+			c := newConversation()
 			st.convs[r.ID] = c
-			return read(r, c)
+			if err := read(r, c); err != nil {
+				return err
+			}
+			c.said = len(r.Body)
+			if c.clip() {
+				keep(r, c)
+				c.said = len(encode(c))
+			}
+			for _, th := range c.Threads {
+				th.TurnCount = 0 // its turns say
+			}
 		case kindTurn:
 			t := &Turn{}
 			turns = append(turns, t)
@@ -218,6 +247,11 @@ func (n *Net) load(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(cut) > 0 {
+		if err := n.Store.Commit(ctx, cut, nil, nil); err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(turns, func(a, b *Turn) int { return strings.Compare(a.ID, b.ID) })
 	for _, t := range turns {
@@ -257,14 +291,36 @@ func (n *Net) load(ctx context.Context) error {
 	return nil
 }
 
+// add puts a turn at the end of a conversation. What it changes of that and of its thread is kept with the turn alone, however
+// long the record of the conversation is.
 func (c *conversation) add(t *Turn) {
 	c.byID[t.ID] = len(c.turns)
 	c.turns = append(c.turns, t)
 	c.bytes += t.size()
+	c.Conversation.UpdatedAt = max(c.Conversation.UpdatedAt, t.Timestamp)
+	th := c.thread(t.ThreadID)
+	if th == nil {
+		return
+	}
+	if c.speakers[th.ID] == nil {
+		c.speakers[th.ID] = map[string]bool{}
+	}
+	c.speakers[th.ID][t.Participant] = true
+	th.TurnCount, th.ParticipantCount, th.UpdatedAt = th.TurnCount+1, len(c.speakers[th.ID]), max(th.UpdatedAt, t.Timestamp)
+}
+
+// clip cuts the names that members have from their agents, and says whether any was too long.
+func (c *conversation) clip() (long bool) {
+	for _, m := range c.Members {
+		if m.AgentInfo != nil && clip(&m.AgentInfo.Name, &m.AgentInfo.Role) {
+			long = true
+		}
+	}
+	return long
 }
 
 func (t *Turn) size() int {
-	n := len(t.Content) + len(t.Metadata)
+	n := len(t.ContentType) + len(t.Content) + len(t.Metadata)
 	if v := t.Visibility; v != nil {
 		for _, name := range slices.Concat(v.IDs, v.Roles) {
 			n += len(name)
