@@ -120,6 +120,87 @@ func TestMAPStopped(t *testing.T) {
 	b.do("map/send", msg{"to": "human", "payload": msg{"text": "the parent goes on"}})
 }
 
+// What the operator stopped does not come back under its name or a child's id once it was taken out, however that was,
+// through a restart too; a resume lifts that. Another principal is somebody else.
+func TestMAPStoppedAndTakenOut(t *testing.T) {
+	h := openHouse(t)
+	by := map[string]func(p *mapPeer){
+		"unregistered": func(p *mapPeer) { p.do("map/agents/unregister", msg{"agentId": "unregistered"}) },
+		"disconnected": func(p *mapPeer) { p.do("map/disconnect", nil) },
+	}
+	for id, leave := range by {
+		p := h.dialMAP("/map")
+		p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent"})
+		p.do("map/agents/register", msg{"agentId": id, "name": "Bot " + id})
+		p.do("map/agents/spawn", msg{"agentId": "kid-" + id, "name": "Kid"})
+		h.operator().call("POST", "/v1/agents/map%2F"+id+"/stop", nil).want(200)
+		eventually(t, "it stopped", func() bool { return p.do("map/agents/get", msg{"agentId": id}).get("agent", "state") == "stopped" })
+		p.do("map/agents/unregister", msg{"agentId": "kid-" + id})
+		leave(p)
+		p.drop()
+	}
+	again := func(params msg) mapFrame {
+		p := h.dialMAP("/map")
+		defer p.drop()
+		p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent"})
+		return p.ask("map/agents/register", params)
+	}
+	held := func() {
+		t.Helper()
+		for id := range by {
+			for _, params := range []msg{{"name": "Bot " + id}, {"agentId": id}, {"agentId": "kid-" + id}, {"name": "Kid"}} {
+				if f := again(params); f.Error == nil || f.Error.Code != 1003 {
+					t.Errorf("%s: it comes back as %v: %s", id, params, f.raw)
+				}
+			}
+		}
+	}
+	held()
+	h.stop()
+	h.start()
+	held()
+	p := h.dialMAP("/map")
+	token := h.agent("cred").token
+	p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "auth": msg{"token": token}})
+	p.do("map/agents/register", msg{"name": "Kid"})
+	for id := range by {
+		h.operator().call("POST", "/v1/agents/map%2F"+id+"/resume", nil).want(200)
+	}
+	for id := range by {
+		for _, params := range []msg{{"name": "Bot " + id}, {"agentId": "kid-" + id}} {
+			if f := again(params); f.Error != nil {
+				t.Errorf("%s, resumed: %s", id, f.raw)
+			}
+		}
+	}
+}
+
+// A stopped connection takes nothing of others away, though it could before; what is its own it may.
+func TestMAPStoppedTakesNothingOfOthers(t *testing.T) {
+	h := openHouse(t)
+	other := h.mapAgent("other")
+	token := h.agent("cred").token
+	client := h.dialMAP("/map")
+	client.do("map/connect", msg{"protocolVersion": 1, "participantType": "client"})
+	client.do("map/agents/register", msg{"agentId": "boss"})
+	var proved []*mapPeer
+	for _, id := range []string{"s1", "s2"} {
+		p := h.dialMAP("/map")
+		p.hello = p.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "auth": msg{"token": token}})
+		p.do("map/agents/register", msg{"agentId": id})
+		proved = append(proved, p)
+	}
+	for _, id := range []string{"boss", "s1"} {
+		h.operator().call("POST", "/v1/agents/map%2F"+id+"/stop", nil).want(200)
+		eventually(t, "it stopped", func() bool { return other.do("map/agents/get", msg{"agentId": id}).get("agent", "state") == "stopped" })
+	}
+	client.refused(1003, "map/agents/unregister", msg{"agentId": "other"})
+	proved[0].refused(1003, "map/session/close", msg{"sessionId": proved[1].hello.get("sessionId")})
+	proved[1].do("map/agents/get", msg{"agentId": "other"})
+	client.do("map/agents/unregister", msg{"agentId": "boss"})
+	proved[0].do("map/session/close", nil)
+}
+
 // A stop and a resume that the network did not hear of, as the hub went down between, hold as it begins.
 func TestMAPStopsAreToldAtTheStart(t *testing.T) {
 	h := openHouse(t)

@@ -163,11 +163,11 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 	if err := t.st.agents[r.Parent].usable(); err != nil {
 		return nil, err
 	}
+	if err := t.returns(r, p.Principal); err != nil {
+		return nil, err
+	}
 	id := r.ID
 	if id == "" {
-		if err := t.namesake(r.Name, p.Principal).usable(); err != nil {
-			return nil, err
-		}
 		id = t.freeID(r.Name, p)
 	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
@@ -269,7 +269,7 @@ func (t *Tx) freeID(name string, p *participant) string {
 // go by that name themselves.
 func (t *Tx) taken(id string, p *participant) bool {
 	other := t.st.participants[id]
-	return t.hubs(id) || t.st.agents[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
+	return t.hubs(id) || t.st.agents[id] != nil || t.st.left[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
 }
 
 // Spawn makes an agent known as a child, by default of the caller's own agent.
@@ -325,8 +325,13 @@ func (t *Tx) Unregister(s *Session, id, reason string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Owner != s.p.Participant && (!s.May("lifecycle.canUnregister") || !t.controls(s.p, a)) {
-		return nil, denied("the agent is somebody else's")
+	if a.Owner != s.p.Participant {
+		if err := t.Stopped(s); err != nil {
+			return nil, err
+		}
+		if !s.May("lifecycle.canUnregister") || !t.controls(s.p, a) {
+			return nil, denied("the agent is somebody else's")
+		}
 	}
 	gone := a.Agent
 	t.unregister(a, reason, "")
@@ -346,6 +351,7 @@ func (t *Tx) unregister(a *agent, reason, cause string) {
 		}
 	}
 	delete(t.st.agents, id)
+	t.keepStopped(a)
 	owner := a.Owner
 	t.own(a, "")
 	a.Owner = owner // as its last words say

@@ -366,6 +366,9 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 func (t *Tx) CloseSession(s *Session, id string) (result map[string]any, own bool, err error) {
 	p := s.p
 	if id != "" && id != p.ID {
+		if err := t.Stopped(s); err != nil {
+			return nil, false, err
+		}
 		if p = t.st.sessions[id]; p == nil || p.Principal.ID != s.p.Principal.ID || !s.p.Principal.Proved {
 			return nil, false, badParam("/sessionId", "is no session of yours")
 		}

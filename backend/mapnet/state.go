@@ -21,6 +21,7 @@ const (
 	kindAsked   = "asked"
 	kindGrant   = "grant"
 	kindName    = "name"
+	kindLeft    = "left"
 )
 
 // state is a network in memory.
@@ -31,6 +32,7 @@ type state struct {
 	owned        map[string][]string // agents, by the participant that speaks for them
 	names        map[string]*name    // that belong to somebody who proved themselves
 	namesDue     int64
+	left         map[string]*left // by agent
 	scopes       map[string]*scope
 	convs        map[string]*conversation
 	turns        map[string]*conversation // by turn
@@ -151,7 +153,7 @@ type window struct {
 }
 
 func newState() *state {
-	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, scopes: map[string]*scope{},
+	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
 		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
 		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
@@ -238,6 +240,10 @@ func (n *Net) load(ctx context.Context) error {
 			x := &name{}
 			st.names[r.ID] = x
 			return read(r, x)
+		case kindLeft:
+			l := &left{}
+			st.left[r.ID] = l
+			return read(r, l)
 		case kindGrant:
 			g := &Grant{}
 			st.grants[r.ID] = g
