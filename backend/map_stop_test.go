@@ -3,6 +3,7 @@ package backend
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"deskbell/backend/inbox"
 )
@@ -173,6 +174,95 @@ func TestMAPStoppedAndTakenOut(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A participant without an agent of its own, as clients are, is stopped and revoked by its own name, with all that it speaks for.
+func TestMAPStoppedWithoutAnAgent(t *testing.T) {
+	h := openHouse(t)
+	other := h.mapAgent("other")
+	hello := msg{"protocolVersion": 1, "participantType": "client", "participantId": "ui"}
+	client := h.dialMAP("/map")
+	token := client.do("map/connect", hello).get("resumeToken")
+	client.do("map/subscribe", msg{})
+	question := func(text string) msg {
+		return msg{"to": "human", "payload": msg{"text": text}, "meta": msg{"expectsResponse": true}}
+	}
+	client.do("map/send", question("before"))
+	h.mapItem("before")
+	client.do("map/agents/spawn", msg{"agentId": "hand"})
+	act := func(what string) { h.operator().call("POST", "/v1/agents/map%2Fui/"+what, nil).want(200) }
+	act("stop")
+	client.refused(1003, "map/send", question("after"))
+	client.refused(1003, "map/agents/stop", msg{"agentId": "other"})
+	if state := other.do("map/agents/get", msg{"agentId": "hand"}).get("agent", "state"); state != "stopped" {
+		t.Errorf("what it speaks for is %s", state)
+	}
+	client.do("map/disconnect", nil)
+	client.drop()
+	anew := h.dialMAP("/map")
+	anew.refused(1003, "map/connect", hello)
+	act("resume")
+	anew.do("map/connect", hello)
+	anew.do("map/send", question("again"))
+	h.mapItem("again")
+	h.operator().call("DELETE", "/v1/agents/map%2Fui", nil).want(204)
+	select {
+	case <-anew.closed:
+	case <-time.After(10 * time.Second):
+		t.Error("it was revoked, and is connected")
+	}
+	anew = h.dialMAP("/map")
+	hello["resumeToken"] = token
+	anew.refused(1003, "map/connect", hello)
+}
+
+// What the operator tells an agent that they stopped waits for the resume, whatever it was stopped as.
+func TestMAPStoppedIsToldLater(t *testing.T) {
+	h := openHouse(t)
+	a := h.mapAgent("a")
+	a.do("map/agents/spawn", msg{"agentId": "kid"})
+	for _, id := range []string{"kid", "a"} {
+		path := "/v1/agents/map%2F" + id
+		h.operator().call("POST", path+"/stop", nil).want(200)
+		key := h.operator().call("POST", "/v1/directives", msg{"to": "agent:map/" + id, "title": "For " + id}).want(201).get("id")
+		state := func() string { return h.operator().call("GET", "/v1/directives/"+key, nil).want(200).get("delivery", "state") }
+		a.do("map/agents/list", nil) // its answer comes after all that was told
+		if got := state(); got == "acknowledged" || len(a.notes) > 0 {
+			t.Errorf("%s is stopped, and was told: %s", id, got)
+		}
+		h.operator().call("POST", path+"/resume", nil).want(200)
+		if n := a.note("map/message", nil); n.said("message", "payload", "title") != "For "+id {
+			t.Errorf("%s", n.raw)
+		}
+		eventually(t, "it was told", func() bool { return state() == "acknowledged" })
+	}
+}
+
+// An agent of another hub that the operator stopped is not heard, and gets no answer, until they let it go on.
+func TestMAPStoppedElsewhere(t *testing.T) {
+	ha, hb := openHouse(t), openHouse(t)
+	federated(t, map[string]*house{"hub-a": ha, "hub-b": hb}, nil)
+	far := ha.mapAgent("planner")
+	ask := func(text string) msg {
+		return msg{"to": msg{"system": "hub-b", "agent": "human"}, "payload": msg{"text": text}, "meta": msg{"expectsResponse": true, "correlationId": text}}
+	}
+	far.do("map/send", ask("one"))
+	it := hb.mapItem("one")
+	act := func(what string) {
+		hb.operator().call("POST", "/v1/agents/map%2Fplanner@hub-a/"+what, nil).want(200)
+	}
+	act("stop")
+	if f := far.refused(5003, "map/send", ask("two")); reasonOf(f) != "refused_there" {
+		t.Errorf("%s", f.raw)
+	}
+	hb.operator().answer(it.ID, msg{"resolution": "answered", "value": msg{"text": "yes"}}).want(200)
+	far.quiet("map/message")
+	act("resume")
+	if n := far.note("map/message", nil); n.said("message", "payload", "text") != "yes" {
+		t.Errorf("%s", n.raw)
+	}
+	far.do("map/send", ask("three"))
+	hb.mapItem("three")
 }
 
 // A stopped connection takes nothing of others away, though it could before; what is its own it may.

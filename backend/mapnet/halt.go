@@ -69,7 +69,8 @@ func (t *Tx) returns(r Register, who Principal) error {
 }
 
 // StopByPerson stops the agent of that name in the fleet, and those below it that the same participant speaks for, because
-// the operator says so. One that is not there is stopped already.
+// the operator says so; or the participant that goes by it itself, and all that it speaks for. One that is not there is
+// stopped already.
 func (t *Tx) StopByPerson(peer string) {
 	for _, id := range t.agentIDs() {
 		a := t.st.agents[id]
@@ -89,6 +90,27 @@ func (t *Tx) StopByPerson(peer string) {
 			t.saveSession(p)
 		}
 	}
+	for _, p := range t.st.participants {
+		if t.n.PeerID(p.Participant) != peer || p.Stopped != "" || t.st.agents[p.Participant] != nil {
+			continue
+		}
+		for _, a := range t.agentsOf(p) {
+			a.StoppedBy = or(a.StoppedBy, peer)
+			t.halt(a)
+		}
+		p.Stopped = peer
+		t.saveSession(p)
+	}
+}
+
+// Deaf are those of some agents who hear nothing now, since the operator stopped them.
+func (t *Tx) Deaf(agents map[string]bool) (out []string) {
+	for id := range agents {
+		if a := t.st.agents[id]; a.usable() != nil || a != nil && t.speaker(id) != nil && t.speaker(id).Stopped != "" {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 func (t *Tx) halt(a *agent) {

@@ -61,6 +61,8 @@ type Config struct {
 	NewID func() string
 	// Enrol makes an agent known to the hub. Its error is the reason why it may not be.
 	Enrol func(ctx context.Context, agent string) error
+	// Unwanted says why the operator wants nothing of somebody, here or at another hub; nil: they do, or do not know them.
+	Unwanted func(ctx context.Context, id string) error
 	// Room says how many more questions of an agent the person's inbox takes.
 	Room func(ctx context.Context, agent string) (int, error)
 	// Brokered are the secrets that the operator lets agents ask for, MayAsk says whether one is for that agent, and

@@ -101,6 +101,7 @@ func (e *ear) Close(int, string) { e.closed = true }
 func config(k *kept, newID func() string) Config {
 	return Config{
 		Store: k, Now: func() time.Time { return time.UnixMilli(1_000_000) }, Enrol: func(context.Context, string) error { return nil }, NewID: newID,
+		Unwanted: func(context.Context, string) error { return nil },
 		Room:     func(context.Context, string) (int, error) { return 100, nil },
 		Brokered: func() []Brokered { return nil }, MayAsk: func(string, Principal, string) bool { return true }, Secret: func(string) (string, bool) { return "", false },
 		SystemID: func() string { return "here" }, Peers: func() []string { return []string{"hub-b"} }, PeerID: func(id string) string { return "map/" + id },

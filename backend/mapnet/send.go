@@ -333,14 +333,14 @@ func (t *Tx) Inject(s *Session, q Inject) (map[string]any, error) {
 }
 
 // Directive hands an agent what the operator wrote to it; key is its own. handed is called once, with whether it was
-// written to a connection. It must not wait.
+// written to a connection: to one that the operator stopped it is not. It must not wait.
 func (t *Tx) Directive(agent, key string, payload Raw, priority string, handed func(bool)) {
 	a := t.st.agents[agent]
 	var p *participant
 	if a != nil {
 		p = t.st.participants[a.Owner]
 	}
-	if p == nil || p.conn == nil {
+	if p == nil || p.conn == nil || p.Stopped != "" || a.usable() != nil {
 		t.after(func() { handed(false) })
 		return
 	}
