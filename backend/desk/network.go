@@ -35,6 +35,8 @@ type turnView struct {
 	Thread    string        `json:"thread,omitempty"`
 	InReplyTo string        `json:"in_reply_to,omitempty"`
 	For       []render.Span `json:"for,omitempty"` // who may read it, where not everybody may
+	// AnswerFor is who may read what the person answers to it, where not everybody may.
+	AnswerFor []render.Span `json:"answer_for,omitempty"`
 	// Item is the question in the inbox that it asks, while nobody has answered it, and Options what it offers.
 	Item    string     `json:"item,omitempty"`
 	Options []string   `json:"options,omitempty"`
@@ -93,6 +95,7 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
 		if t.Visibility != nil && t.Visibility.Type != "all" {
 			x.For = shortSpans(readers(t, names))
+			x.AnswerFor = shortSpans(readers(mapnet.Turn{Participant: mapnet.Human, Visibility: mapnet.AnswerVisibility(&t)}, names))
 		}
 		if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
 			x.Data = t.Content
@@ -170,8 +173,8 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 	return protocol.WriteJSON(w, status, v)
 }
 
-// says answers POST /api/conversations/{id}/turns: the person's turn, for everybody or for those named alone. One that replies to
-// a question that waits in the inbox is its answer.
+// says answers POST /api/conversations/{id}/turns: the person's turn, for those named alone, or for everybody, in reply to what few
+// may read for those few. One that replies to a question that waits in the inbox is its answer.
 func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	q, err := decode[struct {
 		Text      string   `json:"text"`

@@ -76,7 +76,7 @@ func (t *Tx) questions(c *conversation) map[string]string {
 // answerTurn says the person's answer in the conversation where they were asked; nil: it cannot be said there.
 func (t *Tx) answerTurn(c *conversation, a *Asked, payload Raw) *Turn {
 	m, x := c.current(Human), a.Pending
-	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: answerVisibility(x.Turn)}
+	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: AnswerVisibility(x.Turn)}
 	if m == nil {
 		return nil
 	}
@@ -97,8 +97,8 @@ func (t *Tx) answerTurn(c *conversation, a *Asked, payload Raw) *Turn {
 	return t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
 }
 
-// answerVisibility keeps an answer to a turn that few may read among those few.
-func answerVisibility(turn *Turn) *Visibility {
+// AnswerVisibility keeps an answer to a turn that few may read among those few; nil: everybody may read it.
+func AnswerVisibility(turn *Turn) *Visibility {
 	switch v := turn.Visibility; {
 	case v == nil, v.Type == "all":
 		return nil
