@@ -292,7 +292,7 @@ func agree(t *rapid.T, st *state) {
 func shape(st *state) string {
 	var lines []string
 	for id, a := range st.agents {
-		lines = append(lines, "agent "+id+" "+a.Agent.State+" "+strings.Join(a.Agent.Scopes, ","))
+		lines = append(lines, "agent "+id+" "+a.Agent.State+" "+strings.Join(slices.Sorted(slices.Values(a.Agent.Scopes)), ","))
 	}
 	for id, s := range st.scopes {
 		lines = append(lines, "scope "+id+" "+strings.Join(s.Members, ","))

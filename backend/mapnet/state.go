@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -276,7 +277,16 @@ func (n *Net) load(ctx context.Context) error {
 		}
 	}
 	for _, a := range st.agents {
-		a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(id string) bool { return st.scopes[id] == nil })
+		a.Agent.Scopes = []string{}
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.scopes)) {
+		for _, member := range st.scopes[id].Members {
+			if a := st.agents[member]; a != nil {
+				a.Agent.Scopes = append(a.Agent.Scopes, id)
+			}
+		}
+	}
+	for _, a := range st.agents {
 		owner := a.Owner
 		if st.participants[owner] == nil {
 			owner = ""
