@@ -157,7 +157,7 @@ func (t *Tx) adopt(p *participant, a *agent) {
 
 // enter makes a new agent known.
 func (t *Tx) enter(p *participant, r Register) (*agent, error) {
-	if r.Parent != "" && t.st.agents[r.Parent] == nil {
+	if parent := t.st.agents[r.Parent]; r.Parent != "" && (parent == nil || !t.knows(p, parent)) {
 		return nil, noAgent(r.Parent)
 	}
 	if err := t.st.agents[r.Parent].usable(); err != nil {
@@ -279,9 +279,6 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 	}
 	if r.Parent == "" {
 		r.Parent = s.p.Agent
-	}
-	if r.Parent != "" && t.st.agents[r.Parent] == nil {
-		return nil, noAgent(r.Parent)
 	}
 	if r.ID != "" {
 		if a := t.st.agents[r.ID]; a != nil {

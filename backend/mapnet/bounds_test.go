@@ -454,3 +454,42 @@ func TestScopesOfAnAgentAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// What one tells the person by turns counts with what they send, and with what all of their principal do.
+func TestTheInboxTakesSoManyTurns(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	n.Limits.Notices = 3
+	var all []*Session
+	for i := range 8 {
+		s, _ := as(t, n, Register{ID: fmt.Sprint("a", i)})
+		all = append(all, s)
+	}
+	do(t, n, func(tx *Tx) {
+		var guests []Invitee
+		for i := range 8 {
+			guests = append(guests, Invitee{ID: fmt.Sprint("a", i)})
+		}
+		out, err := tx.CreateConversation(all[0], CreateMail{Participants: append(guests, Invitee{ID: Human}), InitialTurn: &NewTurn{ContentType: "data", Content: Raw(`0`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := out["conversation"].(Conversation).ID
+		for _, s := range all {
+			for range 5 {
+				if _, err := tx.Say(s, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`)}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if _, _, err := tx.SendMessage(all[0], Send{To: Raw(`"human"`), Payload: Raw(`1`)}); code(err) != CodeRateLimited {
+			t.Errorf("a message besides: %v", err)
+		}
+		by := map[string]int{}
+		for _, x := range tx.Pending() {
+			by[x.From]++
+		}
+		if len(tx.Pending()) != 5*3 || by["a0"] != 3 || by["a1"] != 3 {
+			t.Errorf("%d are told, %v", len(tx.Pending()), by)
+		}
+	})
+}

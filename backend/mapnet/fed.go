@@ -56,7 +56,7 @@ func (t *Tx) Routed(msg Message, to Remote, why string) {
 	_, meta := t.stamped(msg.Meta)
 	msg.To = encode(map[string]string{"system": to.System, "agent": to.Agent})
 	if why != "" {
-		t.failed(msg, msg.From, why)
+		t.failed(msg, to.name(), msg.From, why)
 		return
 	}
 	data := map[string]any{"messageId": msg.ID, "from": msg.From, "to": msg.To, "message": msg, "timestamp": t.now}

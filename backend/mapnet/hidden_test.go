@@ -364,3 +364,58 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 		}
 	})
 }
+
+// That a message did not come is told to those who may hear of it: not of hidden agents, also once they are gone, and not of what
+// was for the person. Nobody finds a hidden agent by naming it as a parent.
+func TestFailuresTellOfNobodyHidden(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	parent, _ := as(t, n, Register{ID: "p"})
+	stranger, heard := as(t, n, Register{ID: "x"})
+	lost := func(id, visibility string) {
+		s, e := as(t, n, Register{ID: id, Visibility: visibility, Parent: "p"})
+		do(t, n, func(tx *Tx) { tx.Lost(s, e) })
+	}
+	lost("hid", "parent-only")
+	lost("gone", "parent-only")
+	lost("open", "")
+	do(t, n, func(tx *Tx) {
+		if _, _, err := tx.Subscribe(stranger, Subscribe{Filter: &Filter{EventTypes: []string{"message_failed"}}}); err != nil {
+			t.Fatal(err)
+		}
+		_, hidden := tx.Register(stranger, Register{ID: "kid", Parent: "hid"})
+		_, nobody := tx.Spawn(stranger, Register{ID: "kid", Parent: "nobody"})
+		if code(hidden) != CodeAgentNotFound || code(nobody) != CodeAgentNotFound {
+			t.Errorf("%v, %v", hidden, nobody)
+		}
+	})
+	do(t, n, func(tx *Tx) {
+		for _, to := range []string{"hid", "gone", "open"} {
+			if _, _, err := tx.SendMessage(parent, Send{To: encode(to), Payload: Raw(`1`), Meta: Raw(`{"ttlMs":5}`)}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, _, err := tx.SendMessage(parent, Send{To: Raw(`"human"`), Payload: Raw(`1`), Meta: Raw(`{"expectsResponse":true}`)}); err != nil {
+			t.Error(err)
+		}
+	})
+	do(t, n, func(tx *Tx) {
+		for id := range tx.st.pending {
+			tx.Taken(id, "item")
+		}
+		tx.Answer("item", nil)
+		tx.unregister(tx.st.agents["gone"], "", "")
+		tx.now += 1000
+		tx.due()
+	})
+	failed := 0
+	for _, l := range k.events {
+		if l.Event.Type == "message_failed" {
+			failed++
+		}
+	}
+	got := strings.Join(heard.frames, "\n")
+	if failed != 4 || strings.Count(got, `"message_failed"`) != 1 || !strings.Contains(got, `"to":"open"`) {
+		t.Errorf("%d failed; the stranger heard %s", failed, got)
+	}
+}

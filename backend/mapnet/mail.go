@@ -128,6 +128,7 @@ type NewTurn struct {
 	Visibility   *Visibility `json:"visibility"`
 	Metadata     Raw         `json:"metadata"`
 	Branch       bool        `json:"-"` // into a new thread below the turn that it answers; of the person's alone
+	admitted     bool        // to the person's inbox
 }
 
 // CreateMail begins a conversation.
@@ -187,6 +188,7 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 		var err error
 		if turn := q.InitialTurn; turn != nil {
 			err = t.admitTurn(s.p, me, *turn)
+			turn.admitted = true
 		} else {
 			err = t.admit(s.p, me, len(q.Subject), nil)
 		}
@@ -436,7 +438,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 		}
 		if other.ID == Human {
 			if told == "" {
-				t.turnForPerson(c, turn)
+				t.turnForPerson(c, turn, q.admitted)
 			}
 			continue
 		}

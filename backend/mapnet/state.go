@@ -440,7 +440,7 @@ func (t *Tx) due() {
 		for _, m := range slices.Clone(q) {
 			if m.ExpiresAt <= t.now && !t.flies(m) {
 				t.unqueue(agent, m)
-				t.failed(m.Message, m.from(), "expired")
+				t.failed(m.Message, m.Agent, m.from(), "expired")
 			}
 		}
 	}
