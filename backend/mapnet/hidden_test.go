@@ -419,3 +419,35 @@ func TestFailuresTellOfNobodyHidden(t *testing.T) {
 		t.Errorf("%d failed; the stranger heard %s", failed, got)
 	}
 }
+
+// A thread below a turn that a member may not read is not there for it: not to write in, nor to begin another below it.
+func TestThreadsOfHiddenTurnsAreNotThere(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, _ := as(t, n, Register{ID: "a"})
+	b, _ := as(t, n, Register{ID: "b"})
+	c, _ := as(t, n, Register{ID: "c"})
+	do(t, n, func(tx *Tx) {
+		out, _ := tx.CreateConversation(a, CreateMail{Participants: []Invitee{{ID: "b"}, {ID: "c"}}})
+		id := out["conversation"].(Conversation).ID
+		root := func(v *Visibility) string {
+			said, err := tx.Say(a, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`), Visibility: v})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return said["turn"].(*Turn).ID
+		}
+		open, secret := root(nil), root(&Visibility{Type: "participants", IDs: []string{"b"}})
+		made, err := tx.CreateThread(a, NewThread{Conversation: id, Root: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		thread := made["thread"].(*Thread).ID
+		for s, want := range map[*Session]int{b: 0, c: CodeNoThread} {
+			_, said := tx.Say(s, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`), Thread: thread})
+			_, below := tx.CreateThread(s, NewThread{Conversation: id, Root: open, Parent: thread})
+			if code(said) != want || code(below) != want {
+				t.Errorf("%s: %v, %v, want %d", s.Name(), said, below, want)
+			}
+		}
+	})
+}

@@ -373,7 +373,7 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 		return refuse(CodeConversationOver, "Conversation is closed: %s", c.Conversation.ID)
 	case !m.Permissions.CanSend:
 		return refuse(CodeMailDenied, "Permission denied: canSend")
-	case q.Thread != "" && c.thread(q.Thread) == nil:
+	case q.Thread != "" && c.threadFor(m, q.Thread) == nil:
 		return refuse(CodeNoThread, "Thread not found: %s", q.Thread)
 	case len(c.turns) >= t.n.Limits.Turns:
 		return refuse(CodeQuota, "Too many turns in one conversation")
@@ -408,6 +408,16 @@ func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
 		return refuse(CodeQuota, "Too much was said in one conversation")
 	case t.st.turnBytes+n > l.AllTurnBytes:
 		return refuse(CodeQuota, "Too much was said in all conversations")
+	}
+	return nil
+}
+
+// threadFor is a thread below a turn that the member may read; nil: there is none for them.
+func (c *conversation) threadFor(m *Member, id string) *Thread {
+	if th := c.thread(id); th != nil {
+		if root := c.turns[c.byID[th.RootTurnID]]; c.readable([]string{m.ID}, root.Participant, root.Visibility, root.Timestamp) {
+			return th
+		}
 	}
 	return nil
 }

@@ -256,9 +256,9 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 	}
 	depth := 1
 	for id := q.Parent; id != ""; depth++ {
-		th := c.thread(id)
+		th := c.threadFor(m, id)
 		if th == nil {
-			return nil, refuse(CodeNoThread, "Thread not found: %s", id)
+			return nil, refuse(CodeNoThread, "Thread not found: %s", q.Parent)
 		}
 		id = th.ParentThreadID
 	}
