@@ -225,7 +225,9 @@ func TestMAPStoppedIsToldLater(t *testing.T) {
 		path := "/v1/agents/map%2F" + id
 		h.operator().call("POST", path+"/stop", nil).want(200)
 		key := h.operator().call("POST", "/v1/directives", msg{"to": "agent:map/" + id, "title": "For " + id}).want(201).get("id")
-		state := func() string { return h.operator().call("GET", "/v1/directives/"+key, nil).want(200).get("delivery", "state") }
+		state := func() string {
+			return h.operator().call("GET", "/v1/directives/"+key, nil).want(200).get("delivery", "state")
+		}
 		a.do("map/agents/list", nil) // its answer comes after all that was told
 		if got := state(); got == "acknowledged" || len(a.notes) > 0 {
 			t.Errorf("%s is stopped, and was told: %s", id, got)

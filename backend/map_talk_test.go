@@ -126,3 +126,32 @@ func TestMAPAnswersForTheSameEyes(t *testing.T) {
 		t.Errorf("tester reads %s", got)
 	}
 }
+
+// An answer that the person gives in a conversation is kept back as one from the inbox, and said as they chose when it goes out;
+// one that they take back leaves nothing of that behind.
+func TestMAPAnswerInConversationIsHeld(t *testing.T) {
+	h := openHouse(t)
+	a, b, op := h.mapAgent("a"), h.mapAgent("b"), h.operator()
+	id := a.do("mail/create", msg{"initialParticipants": []msg{{"id": "human"}, {"id": "b"}}}).get("conversation", "id")
+	turn := a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "Ship?"}, "metadata": msg{"expectsResponse": true}}).get("turn", "id")
+	item := h.mapItem("Ship?").ID
+	says := func(text string, only ...string) reply {
+		return op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": text, "in_reply_to": turn, "only": only})
+	}
+	h.set("resolve.hold_seconds", 600)
+	if got := says("no", "a").want(201); !strings.Contains(string(got.body), `"held":{"id":"`+item+`"`) {
+		t.Errorf("%s", got.body)
+	}
+	says("again", "b").want(409)
+	a.quiet("map/message")
+	op.call("POST", "/api/items/"+item+"/undo", nil).want(200)
+	h.set("resolve.hold_seconds", 1)
+	says("for a alone", "a").want(201)
+	if n := a.note("map/message", nil); n.said("message", "payload", "text") != "for a alone" || n.said("message", "meta", "isResult") != "true" {
+		t.Errorf("%s", n.raw)
+	}
+	b.quiet("map/message")
+	if f := b.do("mail/turns/list", msg{"conversationId": id}); strings.Contains(string(f.raw), "for a alone") {
+		t.Errorf("b reads %s", f.raw)
+	}
+}

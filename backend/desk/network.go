@@ -64,6 +64,14 @@ type conversationView struct {
 	Members []memberView  `json:"members"`
 	Threads []threadView  `json:"threads"`
 	Turns   []turnView    `json:"turns"`
+	Held    *heldAnswer   `json:"held,omitempty"` // what the person has just answered, while it can be taken back
+}
+
+// heldAnswer is an answer that is kept back: its item, and until when.
+type heldAnswer struct {
+	ID    string        `json:"id"`
+	Title []render.Span `json:"title"`
+	Until int64         `json:"until"`
 }
 
 func viewConversation(s mapnet.Sheet) conversationView {
@@ -143,10 +151,11 @@ func (d *Desk) conversations(w http.ResponseWriter, r *http.Request, _ protocol.
 
 // conversation answers GET /api/conversations/{id}.
 func (d *Desk) conversation(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK)
+	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK, nil)
 }
 
-func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id string, status int) error {
+// writeConversation answers with a conversation as it is now, and with what the person has just decided in it if that is kept back.
+func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id string, status int, decided *inbox.Item) error {
 	var sheet mapnet.Sheet
 	found := false
 	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheet, found = t.PersonConversation(id); return nil })
@@ -157,6 +166,9 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 		return inbox.ErrNotFound
 	}
 	v := viewConversation(sheet)
+	if decided != nil && decided.Pending != nil {
+		v.Held = &heldAnswer{decided.ID, shortSpans(decided.Title), decided.Pending.CommitAt.UnixMilli()}
+	}
 	for i, t := range v.Turns {
 		if t.Item == "" {
 			continue
@@ -196,14 +208,14 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if len(q.Only) > 0 {
 		turn.Visibility = &mapnet.Visibility{Type: "participants", IDs: append(q.Only, mapnet.Human)}
 	}
-	answered, err := d.answers(r.Context(), turn, q.Text)
-	if err == nil && !answered {
+	decided, err := d.answers(r.Context(), turn, q.Text)
+	if err == nil && decided == nil {
 		err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error { _, err := t.PersonSays(turn); return err })
 	}
 	if err != nil {
 		return networkError(err)
 	}
-	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated)
+	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated, decided)
 }
 
 // read answers POST /api/conversations/{id}/read: the person has read it up to that turn.
@@ -243,7 +255,7 @@ func (d *Desk) actOn(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { return t.PersonActs(id, q.Act) }); err != nil {
 		return networkError(err)
 	}
-	return d.writeConversation(w, r, id, http.StatusOK)
+	return d.writeConversation(w, r, id, http.StatusOK, nil)
 }
 
 // begin answers POST /api/conversations: a new one of the person with agents, and what they say first, if they say it.
@@ -273,7 +285,7 @@ func (d *Desk) begin(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err != nil {
 		return networkError(err)
 	}
-	return d.writeConversation(w, r, id, http.StatusCreated)
+	return d.writeConversation(w, r, id, http.StatusCreated, nil)
 }
 
 // network answers GET /api/network: the agents of the network, their scopes, and how they belong together.

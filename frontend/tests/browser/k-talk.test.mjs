@@ -296,3 +296,24 @@ test('the keys go from turn to turn, whatever holds the focus within', async ({ 
   await page.keys('j');
   assert.equal(await at(), 'Turn 3');
 });
+
+test('an answer in a conversation is kept back for a while and taken back as from the inbox', { settings: { 'resolve.hold_seconds': 60 } }, async ({ page, p }) => {
+  const a = await agent(p, 'planner');
+  const { conversation } = await a.ask('mail/create', { subject: 'Plan', initialParticipants: [{ id: 'human' }] });
+  await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Ship it?' }, metadata: { expectsResponse: true } });
+  await page.keys('g', 'v');
+  await page.says('main [data-stop]', /Plan/);
+  await p.locator('main [data-stop]').first().click();
+  await page.says('main .turns', /waits for your answer/);
+  await p.locator('main .answer').first().click();
+  await p.keyboard.type('Not today');
+  await page.keys('Control+Enter');
+  await page.says('.toast', /Not sent yet: Not today.*goes out in/s);
+  assert.equal(await p.inputValue('main textarea'), '');
+  await page.keys('Control+z');
+  await until('it is as it was', () => p.inputValue('main textarea'), (v) => v === 'Not today');
+  await page.says('main form', /In answer to planner/);
+  await page.says('main .turns', /waits for your answer/);
+  assert.equal((await a.got()).filter((f) => f.method === 'map/message').length, 0);
+  assert.equal(await p.locator('.toast').count(), 0);
+});
