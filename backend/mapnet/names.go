@@ -143,6 +143,34 @@ func (t *Tx) forgetNames(most int) {
 	}
 }
 
+// here are those in the network, as the hub calls them, and those for whom or of whom something waits in it.
+func (t *Tx) here() []string {
+	ids := map[string]bool{}
+	for id := range t.st.agents {
+		ids[id] = true
+	}
+	for id := range t.st.participants {
+		ids[id] = true
+	}
+	for id := range t.st.queue {
+		ids[id] = true
+	}
+	for _, x := range t.st.pending {
+		ids[x.From] = true
+	}
+	for _, a := range t.st.asked {
+		ids[a.Pending.From] = true
+	}
+	for _, g := range t.st.grants {
+		ids[g.Agent] = true
+	}
+	out := []string{}
+	for id := range ids {
+		out = append(out, t.n.PeerID(id))
+	}
+	return out
+}
+
 // meant are the ids that somebody is here by, or that something that is kept means.
 func (t *Tx) meant() map[string]bool {
 	meant := map[string]bool{}

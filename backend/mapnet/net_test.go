@@ -60,7 +60,8 @@ func (k *kept) Events(_ context.Context, after string, from int64, fn func(Logge
 	return i >= 0, nil
 }
 
-func (k *kept) PurgeEvents(context.Context, time.Time, int, int) error { return nil }
+func (k *kept) PurgeEvents(context.Context, time.Time, int, int) error      { return nil }
+func (k *kept) ForgetPeers(context.Context, time.Time, int, []string) error { return nil }
 
 // ear is a connection that remembers what it was sent. One that is deaf takes nothing any more, and one that is slow has
 // not written what it was handed yet.
