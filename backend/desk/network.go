@@ -300,7 +300,7 @@ func (d *Desk) network(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 			"parent": a.Parent, "connected": a.Connected, "proved": a.Proved})
 	}
 	for _, s := range v.Scopes {
-		scopes = append(scopes, map[string]any{"id": s.ID, "name": shortSpans(s.Name), "members": list(s.Members)})
+		scopes = append(scopes, map[string]any{"id": s.ID, "name": shortSpans(mapnet.Named(s.ID, s.Name)), "members": list(s.Members)})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents, "scopes": scopes, "edges": v.Edges})
 }

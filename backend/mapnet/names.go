@@ -61,16 +61,21 @@ func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.
 // maxCalled is how much of a name stands before an id, in letters, so that both are seen.
 const maxCalled = 40
 
-// Called is how the person is told of somebody: a name can be anybody's, so wherever it is not the id, that stands beside
-// it. The person alone is "You".
+// Called is how the person is told of somebody. The person alone is "You".
 func Called(id, name string) string {
 	switch {
 	case id == Human:
 		return "You"
-	case name != "" && name != id:
-		return firstLine(name, maxCalled) + " (" + id + ")"
-	case strings.EqualFold(id, "you"):
+	case strings.EqualFold(id, "you") && (name == "" || name == id):
 		return "agent " + id
+	}
+	return Named(id, name)
+}
+
+// Named is a name as the person is told it: it can be anybody's, so wherever it is not the id, that stands beside it.
+func Named(id, name string) string {
+	if name != "" && name != id {
+		return firstLine(name, maxCalled) + " (" + id + ")"
 	}
 	return id
 }
