@@ -1,7 +1,6 @@
 package mapnet
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -258,93 +257,6 @@ func (t *Tx) begin(kind string, about Conversation) *conversation {
 	m := t.enlist(c, Invitee{ID: me}, "initiator", me)
 	m.Type = kind
 	return c
-}
-
-// canonical is the one name of somebody: the agent's, where there is one.
-func (t *Tx) canonical(id string) string {
-	if p := t.st.participants[id]; p != nil && t.st.agents[id] == nil {
-		return p.name()
-	}
-	return id
-}
-
-func (t *Tx) kindOf(id string) string {
-	switch {
-	case id == System:
-		return "system"
-	case id == Human:
-		return "user"
-	case t.st.agents[id] != nil:
-		return "agent"
-	}
-	if p := t.st.participants[id]; p != nil && p.Type != "agent" {
-		return "user"
-	}
-	return "agent"
-}
-
-// memberOf is somebody as a conversation will have them whom by brings there.
-func (t *Tx) memberOf(x Invitee, role, by string) *Member {
-	id := t.canonical(x.ID)
-	perm := Permissions{CanSend: true, CanObserve: true, CanCreateThreads: true, HistoryAccess: "full"}
-	if role == "initiator" || role == "moderator" {
-		perm.CanInvite, perm.CanRemove = true, true
-	}
-	if len(x.Permissions) > 0 {
-		_ = json.Unmarshal(x.Permissions, &perm) // the schema has checked it
-	}
-	m := &Member{ID: id, Type: t.kindOf(id), Role: role, JoinedAt: t.now, Permissions: perm}
-	if a := t.st.agents[id]; a != nil && t.toldOf(by, a) {
-		m.AgentInfo = &AgentInfo{AgentID: id, Name: a.Agent.Name, Role: a.Agent.Role}
-	}
-	return m
-}
-
-// enlist puts somebody into a conversation, perhaps again. by is who does; whoever enters by themselves chose their role.
-func (t *Tx) enlist(c *conversation, x Invitee, role, by string) *Member {
-	m := t.memberOf(x, role, by)
-	id := m.ID
-	c.forget(func(m *Member) bool { return m.ID == id })
-	c.Members = append(c.Members, m)
-	c.said += len(encode(m))
-	delete(c.Chose, id)
-	if by == id && id != c.Conversation.CreatedBy {
-		if c.Chose == nil {
-			c.Chose = map[string]int64{}
-		}
-		c.Chose[id] = t.now
-	}
-	t.counted(c)
-	t.emit(Event{Type: "mail.participant.joined", Source: id}, map[string]any{"conversationId": c.Conversation.ID, "participant": m}, t.inConversation(c))
-	return m
-}
-
-// forget takes members out of what is known of a conversation.
-func (c *conversation) forget(which func(*Member) bool) {
-	c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool {
-		gone := which(m)
-		if gone {
-			c.said -= len(encode(m))
-		}
-		return gone
-	})
-}
-
-// toldOf says whether somebody, by their one name, may know of an agent.
-func (t *Tx) toldOf(by string, a *agent) bool {
-	p := t.speaker(by)
-	return by == Human || by == a.Agent.ID || p != nil && t.knows(p, a)
-}
-
-// counted keeps what a conversation says of itself.
-func (t *Tx) counted(c *conversation) {
-	c.Conversation.ParticipantCount, c.Conversation.UpdatedAt = 0, t.now
-	for _, m := range c.Members {
-		if m.LeftAt == 0 {
-			c.Conversation.ParticipantCount++
-		}
-	}
-	t.saveConversation(c)
 }
 
 // inConversation is who is in a conversation now, or observes it.
