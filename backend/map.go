@@ -13,6 +13,7 @@ import (
 	"deskbell/backend/config"
 	"deskbell/backend/delivery"
 	"deskbell/backend/desk"
+	"deskbell/backend/fleet"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/settings"
@@ -24,7 +25,7 @@ import (
 // newMAP opens the network of MAP agents and what answers for it.
 func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(string) bool) (*mapv1.Binding, error) {
 	net, err := mapnet.Open(ctx, mapnet.Config{
-		Store: h.store.Network(), Now: h.now, NewID: newInOrder().next, Enrol: h.enrolMAP,
+		Store: h.store.Network(), Now: h.now, NewID: newInOrder().next, Enrol: h.enrolMAP, Unwanted: h.unwantedMAP,
 		Room: func(ctx context.Context, agent string) (int, error) {
 			open, err := h.store.OpenByAgent(ctx)
 			return h.settings.Get().Int(settings.InboxDepth) - open[mapv1.PeerID(agent)], err
@@ -93,12 +94,22 @@ func (h *Hub) holdMAP(ctx context.Context) error {
 
 // enrolMAP makes an agent of the network known to the fleet, unless the operator wants nothing of it.
 func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
-	id := mapv1.PeerID(agent)
-	a, err := h.fleet.Peer(ctx, id, mapv1.Name)
-	if err != nil {
+	if _, err := h.fleet.Peer(ctx, mapv1.PeerID(agent), mapv1.Name); err != nil {
 		return err
 	}
-	if !a.RevokedAt.IsZero() {
+	return h.unwantedMAP(ctx, agent)
+}
+
+// unwantedMAP says why the operator wants nothing of somebody in the network, or in that of another hub.
+func (h *Hub) unwantedMAP(ctx context.Context, agent string) error {
+	id := mapv1.PeerID(agent)
+	a, err := h.store.Agent(ctx, id)
+	switch {
+	case errors.Is(err, fleet.ErrUnknownAgent):
+		return nil
+	case err != nil:
+		return err
+	case !a.RevokedAt.IsZero():
 		return errors.New("the operator revoked this agent")
 	}
 	stopped, err := h.stopped(ctx, id)

@@ -86,7 +86,11 @@ func TestMAPPage(t *testing.T) {
 	if list := op.call("GET", "/api/conversations", nil).want(200); !strings.Contains(string(list.body), made.get("id")) {
 		t.Errorf("%s", list.body)
 	}
+	a.do("map/scopes/create", msg{"scopeId": "other", "name": "team"})
 	net := op.call("GET", "/api/network", nil).want(200)
+	if !strings.Contains(net.get("scopes"), `team (other)`) {
+		t.Errorf("a scope that calls itself as another does is shown as that: %s", net.get("scopes"))
+	}
 	if !strings.Contains(net.get("edges"), `{"from":"a","to":"b","type":"parent-child"}`) || !strings.Contains(net.get("scopes"), `"team"`) {
 		t.Errorf("%s", net.body)
 	}

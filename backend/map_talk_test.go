@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -92,5 +93,65 @@ func TestMAPInvitationSaysWhy(t *testing.T) {
 	a.do("mail/invite", msg{"conversationId": id, "participant": msg{"id": "human"}, "message": "We need your word on the date."})
 	if it := h.mapItem("a invited you to a conversation"); it.Content.Body != "We need your word on the date." || it.Content.RunID != id {
 		t.Errorf("%+v", it.Content)
+	}
+}
+
+// What the person answers to a turn for few, or to a question for few that has ended meanwhile, is for those few, unless they say
+// for whom it is; the page is told for whom.
+func TestMAPAnswersForTheSameEyes(t *testing.T) {
+	h := openHouse(t)
+	lead, tester := h.mapAgent("lead"), h.mapAgent("tester")
+	op := h.operator()
+	id := lead.do("mail/create", msg{"initialParticipants": []msg{{"id": "human"}, {"id": "tester"}}}).get("conversation", "id")
+	says := func(text string, more msg) string {
+		q := msg{"conversationId": id, "contentType": "text", "content": msg{"text": text}, "visibility": msg{"type": "participants", "ids": []string{"human"}}}
+		for k, v := range more {
+			q[k] = v
+		}
+		return tester.do("mail/turn", q).get("turn", "id")
+	}
+	private, asked := says("between us", nil), says("May I?", msg{"metadata": msg{"expectsResponse": true}})
+	op.answer(h.mapItem("May I?").ID, msg{"resolution": "declined"}).want(200)
+	for i, turn := range []string{private, asked} {
+		shown := op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": fmt.Sprint("secret ", i), "in_reply_to": turn}).want(201)
+		if want := `"answer_for":[{"t":"tester"}]`; strings.Count(string(shown.body), want) < 2 {
+			t.Errorf("the page is told %s", shown.body)
+		}
+	}
+	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "for lead", "in_reply_to": private, "only": []string{"lead"}}).want(201)
+	if got := lead.do("mail/turns/list", msg{"conversationId": id}).raw; strings.Contains(string(got), "secret") || !strings.Contains(string(got), "for lead") {
+		t.Errorf("lead reads %s", got)
+	}
+	if got := tester.do("mail/turns/list", msg{"conversationId": id}).raw; !strings.Contains(string(got), "secret 0") || !strings.Contains(string(got), "secret 1") || strings.Contains(string(got), "for lead") {
+		t.Errorf("tester reads %s", got)
+	}
+}
+
+// An answer that the person gives in a conversation is kept back as one from the inbox, and said as they chose when it goes out;
+// one that they take back leaves nothing of that behind.
+func TestMAPAnswerInConversationIsHeld(t *testing.T) {
+	h := openHouse(t)
+	a, b, op := h.mapAgent("a"), h.mapAgent("b"), h.operator()
+	id := a.do("mail/create", msg{"initialParticipants": []msg{{"id": "human"}, {"id": "b"}}}).get("conversation", "id")
+	turn := a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "Ship?"}, "metadata": msg{"expectsResponse": true}}).get("turn", "id")
+	item := h.mapItem("Ship?").ID
+	says := func(text string, only ...string) reply {
+		return op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": text, "in_reply_to": turn, "only": only})
+	}
+	h.set("resolve.hold_seconds", 600)
+	if got := says("no", "a").want(201); !strings.Contains(string(got.body), `"held":{"id":"`+item+`"`) {
+		t.Errorf("%s", got.body)
+	}
+	says("again", "b").want(409)
+	a.quiet("map/message")
+	op.call("POST", "/api/items/"+item+"/undo", nil).want(200)
+	h.set("resolve.hold_seconds", 1)
+	says("for a alone", "a").want(201)
+	if n := a.note("map/message", nil); n.said("message", "payload", "text") != "for a alone" || n.said("message", "meta", "isResult") != "true" {
+		t.Errorf("%s", n.raw)
+	}
+	b.quiet("map/message")
+	if f := b.do("mail/turns/list", msg{"conversationId": id}); strings.Contains(string(f.raw), "for a alone") {
+		t.Errorf("b reads %s", f.raw)
 	}
 }

@@ -125,3 +125,30 @@ func (n Network) PurgeEvents(ctx context.Context, before time.Time, keep, bytes 
 		}
 	}
 }
+
+// ForgetPeers implements mapnet.Store.
+func (n Network) ForgetPeers(ctx context.Context, before time.Time, keep int, here []string) error {
+	list, err := json.Marshal(here)
+	if err != nil {
+		return err
+	}
+	untouched, err := json.Marshal(fleet.Policy{CallbackHosts: []string{}})
+	if err != nil {
+		return err
+	}
+	for {
+		var gone int64
+		err := n.s.do(ctx, func(t *tx) (err error) {
+			gone, err = t.run(`DELETE FROM agents WHERE id IN (SELECT id FROM (
+					SELECT id, max(created_at, last_seen) AS seen, row_number() OVER (ORDER BY max(created_at, last_seen) DESC, id) AS place FROM agents
+					WHERE protocol = 'map' AND revoked_at = 0 AND policy = ?1 AND id NOT IN (SELECT value FROM json_each(?2))
+						AND id NOT IN (SELECT agent FROM stops) AND id NOT IN (SELECT agent FROM credentials) AND id NOT IN (SELECT agent FROM sessions)
+						AND id NOT IN (SELECT agent FROM items WHERE state = 'open') AND id NOT IN (SELECT agent FROM entries WHERE live = 1))
+				WHERE seen < ?3 OR place > ?4 LIMIT ?5)`, string(untouched), string(list), ms(before), keep, purgeAtOnce)
+			return err
+		})
+		if err != nil || gone < purgeAtOnce {
+			return err
+		}
+	}
+}

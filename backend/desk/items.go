@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol"
 	"deskbell/backend/render"
 )
@@ -172,6 +173,9 @@ func (d *Desk) ruleOfCall(ctx context.Context, id string, b ruleBody) (json.RawM
 
 func (d *Desk) undo(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	it, err := d.Inbox.Undo(r.Context(), r.PathValue("id"))
+	if err == nil { // it may have been an answer in a conversation
+		err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error { t.PersonUnsaid(it.ID, nil); return nil })
+	}
 	return d.answer(w, r, it, err)
 }
 

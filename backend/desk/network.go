@@ -35,6 +35,8 @@ type turnView struct {
 	Thread    string        `json:"thread,omitempty"`
 	InReplyTo string        `json:"in_reply_to,omitempty"`
 	For       []render.Span `json:"for,omitempty"` // who may read it, where not everybody may
+	// AnswerFor is who may read what the person answers to it, where not everybody may.
+	AnswerFor []render.Span `json:"answer_for,omitempty"`
 	// Item is the question in the inbox that it asks, while nobody has answered it, and Options what it offers.
 	Item    string     `json:"item,omitempty"`
 	Options []string   `json:"options,omitempty"`
@@ -62,6 +64,14 @@ type conversationView struct {
 	Members []memberView  `json:"members"`
 	Threads []threadView  `json:"threads"`
 	Turns   []turnView    `json:"turns"`
+	Held    *heldAnswer   `json:"held,omitempty"` // what the person has just answered, while it can be taken back
+}
+
+// heldAnswer is an answer that is kept back: its item, and until when.
+type heldAnswer struct {
+	ID    string        `json:"id"`
+	Title []render.Span `json:"title"`
+	Until int64         `json:"until"`
 }
 
 func viewConversation(s mapnet.Sheet) conversationView {
@@ -93,6 +103,7 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
 		if t.Visibility != nil && t.Visibility.Type != "all" {
 			x.For = shortSpans(readers(t, names))
+			x.AnswerFor = shortSpans(readers(mapnet.Turn{Participant: mapnet.Human, Visibility: mapnet.AnswerVisibility(&t)}, names))
 		}
 		if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
 			x.Data = t.Content
@@ -127,25 +138,24 @@ func readers(t mapnet.Turn, names map[string]string) string {
 
 // conversations answers GET /api/conversations.
 func (d *Desk) conversations(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	out := []conversationView{}
-	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error {
-		for _, s := range t.PersonConversations() {
-			out = append(out, viewConversation(s))
-		}
-		return nil
-	})
-	if err != nil {
+	var sheets []mapnet.Sheet
+	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheets = t.PersonConversations(); return nil }); err != nil {
 		return err
+	}
+	out := []conversationView{}
+	for _, s := range sheets {
+		out = append(out, viewConversation(s))
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"conversations": out})
 }
 
 // conversation answers GET /api/conversations/{id}.
 func (d *Desk) conversation(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
-	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK)
+	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK, nil)
 }
 
-func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id string, status int) error {
+// writeConversation answers with a conversation as it is now, and with what the person has just decided in it if that is kept back.
+func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id string, status int, decided *inbox.Item) error {
 	var sheet mapnet.Sheet
 	found := false
 	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheet, found = t.PersonConversation(id); return nil })
@@ -156,6 +166,9 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 		return inbox.ErrNotFound
 	}
 	v := viewConversation(sheet)
+	if decided != nil && decided.Pending != nil {
+		v.Held = &heldAnswer{decided.ID, shortSpans(decided.Title), decided.Pending.CommitAt.UnixMilli()}
+	}
 	for i, t := range v.Turns {
 		if t.Item == "" {
 			continue
@@ -172,8 +185,8 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 	return protocol.WriteJSON(w, status, v)
 }
 
-// says answers POST /api/conversations/{id}/turns: the person's turn, for everybody or for those named alone. One that replies to
-// a question that waits in the inbox is its answer.
+// says answers POST /api/conversations/{id}/turns: the person's turn, for those named alone, or for everybody, in reply to what few
+// may read for those few. One that replies to a question that waits in the inbox is its answer.
 func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	q, err := decode[struct {
 		Text      string   `json:"text"`
@@ -195,14 +208,14 @@ func (d *Desk) says(w http.ResponseWriter, r *http.Request, _ protocol.Caller) e
 	if len(q.Only) > 0 {
 		turn.Visibility = &mapnet.Visibility{Type: "participants", IDs: append(q.Only, mapnet.Human)}
 	}
-	answered, err := d.answers(r.Context(), turn, q.Text)
-	if err == nil && !answered {
+	decided, err := d.answers(r.Context(), turn, q.Text)
+	if err == nil && decided == nil {
 		err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error { _, err := t.PersonSays(turn); return err })
 	}
 	if err != nil {
 		return networkError(err)
 	}
-	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated)
+	return d.writeConversation(w, r, turn.Conversation, http.StatusCreated, decided)
 }
 
 // read answers POST /api/conversations/{id}/read: the person has read it up to that turn.
@@ -242,7 +255,7 @@ func (d *Desk) actOn(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { return t.PersonActs(id, q.Act) }); err != nil {
 		return networkError(err)
 	}
-	return d.writeConversation(w, r, id, http.StatusOK)
+	return d.writeConversation(w, r, id, http.StatusOK, nil)
 }
 
 // begin answers POST /api/conversations: a new one of the person with agents, and what they say first, if they say it.
@@ -272,7 +285,7 @@ func (d *Desk) begin(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	if err != nil {
 		return networkError(err)
 	}
-	return d.writeConversation(w, r, id, http.StatusCreated)
+	return d.writeConversation(w, r, id, http.StatusCreated, nil)
 }
 
 // network answers GET /api/network: the agents of the network, their scopes, and how they belong together.
@@ -287,7 +300,7 @@ func (d *Desk) network(w http.ResponseWriter, r *http.Request, _ protocol.Caller
 			"parent": a.Parent, "connected": a.Connected, "proved": a.Proved})
 	}
 	for _, s := range v.Scopes {
-		scopes = append(scopes, map[string]any{"id": s.ID, "name": shortSpans(s.Name), "members": list(s.Members)})
+		scopes = append(scopes, map[string]any{"id": s.ID, "name": shortSpans(mapnet.Named(s.ID, s.Name)), "members": list(s.Members)})
 	}
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"agents": agents, "scopes": scopes, "edges": v.Edges})
 }

@@ -11,46 +11,49 @@ import (
 	"deskbell/backend/wire"
 )
 
-// answers resolves the question in the inbox that a turn of the person's replies to, at once, and brings the answer to who
-// asked; false: no question waits there.
-func (d *Desk) answers(ctx context.Context, turn mapnet.NewTurn, text string) (bool, error) {
-	item, err := d.questionOf(ctx, turn)
+// answers decides the question in the inbox that a turn of the person's replies to, as from there, and brings the answer to who
+// asked, unless it is kept back for a while; nil: no question waits there.
+func (d *Desk) answers(ctx context.Context, turn mapnet.NewTurn, text string) (*inbox.Item, error) {
+	item, was, err := d.questionOf(ctx, turn)
 	if item == "" || err != nil {
-		return false, err
+		return nil, err
 	}
 	it, err := d.Inbox.Get(ctx, item)
 	if err == nil {
-		it, err = d.Inbox.Resolve(ctx, item, d.Inbox.Operator(), inbox.Decision{Verb: inbox.Answer, Value: valueOf(it.Content.Request, text)})
+		it, err = d.Inbox.Decide(ctx, item, inbox.Decision{Verb: inbox.Answer, Value: valueOf(it.Content.Request, text)})
 	}
 	if err != nil {
-		if undone := d.Network.Do(ctx, func(t *mapnet.Tx) error { t.PersonUnsaid(item); return nil }); undone != nil {
-			return false, undone
+		if undone := d.Network.Do(ctx, func(t *mapnet.Tx) error { t.PersonUnsaid(item, was); return nil }); undone != nil {
+			return nil, undone
 		}
 		var over *inbox.TerminalError
 		if errors.As(err, &over) || errors.Is(err, inbox.ErrGone) || errors.Is(err, inbox.ErrNotFound) {
-			return false, nil // it ended meanwhile: what the person says is one thing more
+			return nil, nil // it ended meanwhile: what the person says is one thing more
 		}
-		return false, err
+		return nil, err
 	}
-	return true, d.Network.Do(ctx, func(t *mapnet.Tx) error { t.Answer(item, it.Response); return nil })
+	if it.Pending != nil {
+		return &it, nil
+	}
+	return &it, d.Network.Do(ctx, func(t *mapnet.Tx) error { t.Answer(item, it.Response); return nil })
 }
 
 // questionOf is the item of the question that a turn replies to, "" if it replies to none. It waits for one that the inbox is
 // just taking.
-func (d *Desk) questionOf(ctx context.Context, turn mapnet.NewTurn) (item string, err error) {
+func (d *Desk) questionOf(ctx context.Context, turn mapnet.NewTurn) (item string, was *mapnet.Saying, err error) {
 	for range 20 {
-		err = d.Network.Do(ctx, func(t *mapnet.Tx) (err error) { item, err = t.PersonAnswers(turn); return err })
+		err = d.Network.Do(ctx, func(t *mapnet.Tx) (err error) { item, was, err = t.PersonAnswers(turn); return err })
 		var e *mapnet.Error
 		if !errors.As(err, &e) || e.Code != mapnet.CodeDelivery {
-			return item, err
+			return item, was, err
 		}
 		select {
 		case <-time.After(e.RetryAfter):
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return "", nil, ctx.Err()
 		}
 	}
-	return item, err
+	return item, was, err
 }
 
 // valueOf is what the person's words answer: the option of that name, or the words themselves.

@@ -26,8 +26,19 @@ type Register struct {
 	RequestedScopes []string `json:"requestedScopes"`
 }
 
+// check refuses what no agent is called, or is to others.
+func (r Register) check() error {
+	if err := checkCalled(r.Name, r.Role); err != nil {
+		return err
+	}
+	return checkRelationships(r.Relationships)
+}
+
 // Register makes an agent known that the caller speaks for; the first one is the caller's own.
 func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	if a := t.theSame(s.p, r); a != nil {
 		if err := a.usable(); err != nil {
 			return nil, err
@@ -146,17 +157,17 @@ func (t *Tx) adopt(p *participant, a *agent) {
 
 // enter makes a new agent known.
 func (t *Tx) enter(p *participant, r Register) (*agent, error) {
-	if r.Parent != "" && t.st.agents[r.Parent] == nil {
+	if parent := t.st.agents[r.Parent]; r.Parent != "" && (parent == nil || !t.knows(p, parent)) {
 		return nil, noAgent(r.Parent)
 	}
 	if err := t.st.agents[r.Parent].usable(); err != nil {
 		return nil, err
 	}
+	if err := t.returns(r, p.Principal); err != nil {
+		return nil, err
+	}
 	id := r.ID
 	if id == "" {
-		if err := t.namesake(r.Name, p.Principal).usable(); err != nil {
-			return nil, err
-		}
 		id = t.freeID(r.Name, p)
 	} else if t.taken(id, p) {
 		return nil, refuse(CodeAgentExists, "Agent already exists: %s", id)
@@ -258,16 +269,16 @@ func (t *Tx) freeID(name string, p *participant) string {
 // go by that name themselves.
 func (t *Tx) taken(id string, p *participant) bool {
 	other := t.st.participants[id]
-	return t.hubs(id) || t.st.agents[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
+	return t.hubs(id) || t.st.agents[id] != nil || t.st.left[id] != nil || other != nil && other != p || t.reserved(id, p.Principal)
 }
 
 // Spawn makes an agent known as a child, by default of the caller's own agent.
 func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	if r.Parent == "" {
 		r.Parent = s.p.Agent
-	}
-	if r.Parent != "" && t.st.agents[r.Parent] == nil {
-		return nil, noAgent(r.Parent)
 	}
 	if r.ID != "" {
 		if a := t.st.agents[r.ID]; a != nil {
@@ -311,8 +322,13 @@ func (t *Tx) Unregister(s *Session, id, reason string) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.Owner != s.p.Participant && (!s.May("lifecycle.canUnregister") || !t.controls(s.p, a)) {
-		return nil, denied("the agent is somebody else's")
+	if a.Owner != s.p.Participant {
+		if err := t.Stopped(s); err != nil {
+			return nil, err
+		}
+		if !s.May("lifecycle.canUnregister") || !t.controls(s.p, a) {
+			return nil, denied("the agent is somebody else's")
+		}
 	}
 	gone := a.Agent
 	t.unregister(a, reason, "")
@@ -332,6 +348,7 @@ func (t *Tx) unregister(a *agent, reason, cause string) {
 		}
 	}
 	delete(t.st.agents, id)
+	t.keepStopped(a)
 	owner := a.Owner
 	t.own(a, "")
 	a.Owner = owner // as its last words say

@@ -40,6 +40,12 @@ func TestAnswersAreBounded(t *testing.T) {
 		if seen != turns {
 			t.Errorf("%d turns, want %d", seen, turns)
 		}
+		q := GetMail{Conversation: id}
+		q.Include.Participants, q.Include.Threads, q.Include.RecentTurns = true, true, turns
+		out, err := tx.GetConversation(a, q)
+		if meta, _ := out["_meta"].(map[string]any); err != nil || len(encode(out)) > pageBytes+1<<20 || meta["truncated"] != true || len(out["participants"].([]*Member)) != 1 {
+			t.Errorf("all of one: %d bytes, %v, %v", len(encode(out)), out["_meta"], err)
+		}
 	})
 	seen := 0
 	for q, calls := (Replay{Limit: 1000, Filter: &Filter{EventTypes: []string{"mail.turn.added"}}}), 0; ; calls++ {
@@ -199,7 +205,7 @@ func TestWhatIsSaidIsBoundedTogether(t *testing.T) {
 		if err := register(a, "a3", 3000); err != nil {
 			t.Errorf("after that: %v", err)
 		}
-		if _, err := tx.Register(a, Register{ID: "a1", Name: strings.Repeat("n", 20_000)}); err != nil || n.st.agents["a1"].Agent.Name != "" {
+		if _, err := tx.Register(a, Register{ID: "a1", Metadata: long(20_000)}); err != nil || len(n.st.agents["a1"].Agent.Metadata["long"]) != 0 {
 			t.Errorf("one that registers again goes on as it was: %v", err)
 		}
 		_, first := tx.CreateScope(a, CreateScope{ID: "s1", Metadata: long(6000)})
@@ -249,4 +255,241 @@ func TestWhatStandsBesideIsBounded(t *testing.T) {
 	if err := (Connect{Name: long}).Check(); code(err) != CodeQuota {
 		t.Errorf("a participant of any length: %v", err)
 	}
+}
+
+// What somebody is called and what they do has a length, wherever they say it: others' records carry it.
+func TestNamesAreBounded(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, _ := as(t, n, Register{ID: "a", Name: strings.Repeat("n", maxName), Role: strings.Repeat("r", maxID)})
+	name, role := strings.Repeat("n", maxName+1), strings.Repeat("r", maxID+1)
+	do(t, n, func(tx *Tx) {
+		for field, r := range map[string]Register{"params/name": {ID: "b", Name: name}, "params/role": {ID: "b", Role: role}} {
+			_, registered := tx.Register(a, r)
+			_, spawned := tx.Spawn(a, r)
+			r.ID = "a"
+			_, again := tx.Register(a, r)
+			for _, err := range []error{registered, spawned, again} {
+				if code(err) != CodeInvalidParams || !strings.Contains(fmt.Sprint(err), field) {
+					t.Errorf("%v, want it to name %s", err, field)
+				}
+			}
+		}
+	})
+	if err := (Connect{Name: name}).Check(); code(err) != CodeInvalidParams {
+		t.Errorf("a participant: %v", err)
+	}
+	if err := checkContent(NewTurn{ContentType: "x-" + name}); code(err) != CodeContentType {
+		t.Errorf("a type of content: %v", err)
+	}
+}
+
+// A conversation counts with its members and threads, which are bounded for it, for who began it and for all.
+func TestWhatAConversationCarriesIsBounded(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	n.Limits.MailBytes, n.Limits.OwnBytes = 20_000, 50_000
+	a, _ := as(t, n, Register{ID: "a"})
+	b, _ := as(t, n, Register{ID: "b"})
+	guests := func(count int) (out []Invitee) {
+		for i := range count {
+			out = append(out, Invitee{ID: fmt.Sprintf("guest-%0180d", i)})
+		}
+		return out
+	}
+	do(t, n, func(tx *Tx) {
+		if _, err := tx.CreateConversation(a, CreateMail{Participants: guests(60)}); code(err) != CodeQuota {
+			t.Errorf("begun with too many: %v", err)
+		}
+		out, err := tx.CreateConversation(a, CreateMail{Participants: guests(30)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := out["conversation"].(Conversation).ID
+		said, err := tx.Say(a, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		thread := NewThread{Conversation: id, Root: said["turn"].(*Turn).ID, Subject: strings.Repeat("s", 2000)}
+		var threads int
+		for ; err == nil; threads++ {
+			_, err = tx.CreateThread(a, thread)
+		}
+		if code(err) != CodeQuota || threads < 2 {
+			t.Errorf("%d threads: %v", threads, err)
+		}
+		for i := 0; err == nil || i < 2; i++ {
+			_, err = tx.InviteTo(a, Invite{Conversation: id, Participant: Invitee{ID: fmt.Sprintf("late-%0180d", i)}})
+		}
+		if _, joined := tx.JoinConversation(b, JoinMail{Conversation: id, Role: strings.Repeat("r", maxID)}); code(err) != CodeQuota || code(joined) != CodeQuota {
+			t.Errorf("one more: %v, %v", err, joined)
+		}
+		if _, err = tx.LeaveConversation(a, id, ""); err == nil {
+			_, err = tx.JoinConversation(a, JoinMail{Conversation: id})
+		}
+		if err != nil {
+			t.Errorf("who was there comes back: %v", err)
+		}
+		for more := 0; ; more++ {
+			if _, err = tx.CreateConversation(a, CreateMail{Participants: guests(30)}); err != nil {
+				if code(err) != CodeQuota || !strings.Contains(err.Error(), "one began") || more == 0 {
+					t.Errorf("%d more: %v", more, err)
+				}
+				break
+			}
+		}
+	})
+	for _, c := range n.st.convs {
+		if size := len(k.records[kindConv+"/"+c.Conversation.ID].Body); size > 21_000 || size < c.said-1000 || size > c.said+1000 {
+			t.Errorf("%d bytes are kept, %d counted", size, c.said)
+		}
+	}
+}
+
+// Names of before they had a bound are cut as the hub starts, as they are kept too.
+func TestLongNamesOfBeforeAreCut(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	a, _ := as(t, n, Register{ID: "a"})
+	long := strings.Repeat("é", 100_000)
+	do(t, n, func(tx *Tx) {
+		x, other := tx.st.agents["a"], agent{Agent: Agent{ID: "b"}}
+		x.Agent.Name, x.Agent.Role, other.Agent.Lifecycle = long, long, x.Agent.Lifecycle
+		tx.st.participants[a.Participant()].Name = long
+		tx.st.agents["b"] = &other
+		if _, err := tx.CreateConversation(a, CreateMail{Participants: []Invitee{{ID: "b"}}}); err != nil {
+			t.Fatal(err)
+		}
+		tx.saveAgent(x)
+		tx.saveAgent(&other)
+		tx.saveSession(a.p)
+	})
+	n = newNet(t, k)
+	for key, r := range k.records {
+		if len(r.Body) > 10_000 {
+			t.Errorf("%s has %d bytes still", key, len(r.Body))
+		}
+	}
+	if got := n.st.agents["a"]; len(got.Agent.Name) != maxName || len(got.Agent.Role) != maxID || got.bytes > 5000 {
+		t.Errorf("%d and %d bytes of a name and a role, counted as %d", len(got.Agent.Name), len(got.Agent.Role), got.bytes)
+	}
+	for _, c := range n.st.convs {
+		if info := c.current("a").AgentInfo; len(info.Name) != maxName || len(info.Role) != maxID || c.said > 10_000 {
+			t.Errorf("%d and %d bytes, counted as %d", len(info.Name), len(info.Role), c.said)
+		}
+	}
+}
+
+// What a turn changes of its conversation and thread is there after a restart, though it is kept with the turn alone.
+func TestTurnsAreCountedAnew(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	a, _ := as(t, n, Register{ID: "a"})
+	b, _ := as(t, n, Register{ID: "b"})
+	var id, thread string
+	do(t, n, func(tx *Tx) {
+		out, _ := tx.CreateConversation(a, CreateMail{Participants: []Invitee{{ID: "b"}}})
+		id = out["conversation"].(Conversation).ID
+		said, err := tx.Say(a, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		th, err := tx.CreateThread(a, NewThread{Conversation: id, Root: said["turn"].(*Turn).ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		thread = th["thread"].(*Thread).ID
+	})
+	record := string(k.records[kindConv+"/"+id].Body)
+	for _, who := range []*Session{a, b, a} {
+		do(t, n, func(tx *Tx) {
+			tx.now += 5000
+			if _, err := tx.Say(who, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`), Thread: thread}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if string(k.records[kindConv+"/"+id].Body) != record {
+		t.Error("a turn wrote the whole conversation again")
+	}
+	was := n.st.convs[id]
+	is := newNet(t, k).st.convs[id]
+	if *is.Threads[0] != *was.Threads[0] || is.Conversation.UpdatedAt != was.Conversation.UpdatedAt || was.Threads[0].TurnCount != 3 || was.Threads[0].ParticipantCount != 2 {
+		t.Errorf("%+v %+v, was %+v %+v", is.Conversation, is.Threads[0], was.Conversation, was.Threads[0])
+	}
+}
+
+// An agent is in so many scopes at most, whoever puts it there; that it is in one is kept with that alone, for as long as the two
+// are there.
+func TestScopesOfAnAgentAreBounded(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	n.Limits.AgentScopes = 3
+	a, _ := as(t, n, Register{ID: "a", Role: "worker"})
+	record := string(k.records[kindAgent+"/a"].Body)
+	do(t, n, func(tx *Tx) {
+		for i := range 5 {
+			if _, err := tx.CreateScope(a, CreateScope{ID: fmt.Sprint("s", i), AutoJoinRoles: []string{"worker"}}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := tx.JoinScope(a, "s4", "a"); code(err) != CodeQuota {
+			t.Errorf("one more: %v", err)
+		}
+		if _, err := tx.DeleteScope(a, "s0", false); err != nil {
+			t.Error(err)
+		}
+		if _, err := tx.LeaveScope(a, "s1", "a"); err != nil {
+			t.Error(err)
+		}
+		if _, err := tx.JoinScope(a, "s4", "a"); err != nil {
+			t.Error(err)
+		}
+	})
+	if string(k.records[kindAgent+"/a"].Body) != record {
+		t.Error("the whole agent was written again")
+	}
+	for _, n := range []*Net{n, newNet(t, k)} {
+		if got := fmt.Sprint(n.st.agents["a"].Agent.Scopes); got != "[s2 s4]" {
+			t.Errorf("it is in %s", got)
+		}
+	}
+}
+
+// What one tells the person by turns counts with what they send, and with what all of their principal do.
+func TestTheInboxTakesSoManyTurns(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	n.Limits.Notices = 3
+	var all []*Session
+	for i := range 8 {
+		s, _ := as(t, n, Register{ID: fmt.Sprint("a", i)})
+		all = append(all, s)
+	}
+	do(t, n, func(tx *Tx) {
+		var guests []Invitee
+		for i := range 8 {
+			guests = append(guests, Invitee{ID: fmt.Sprint("a", i)})
+		}
+		out, err := tx.CreateConversation(all[0], CreateMail{Participants: append(guests, Invitee{ID: Human}), InitialTurn: &NewTurn{ContentType: "data", Content: Raw(`0`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := out["conversation"].(Conversation).ID
+		for _, s := range all {
+			for range 5 {
+				if _, err := tx.Say(s, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`)}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if _, _, err := tx.SendMessage(all[0], Send{To: Raw(`"human"`), Payload: Raw(`1`)}); code(err) != CodeRateLimited {
+			t.Errorf("a message besides: %v", err)
+		}
+		by := map[string]int{}
+		for _, x := range tx.Pending() {
+			by[x.From]++
+		}
+		if len(tx.Pending()) != 5*3 || by["a0"] != 3 || by["a1"] != 3 {
+			t.Errorf("%d are told, %v", len(tx.Pending()), by)
+		}
+	})
 }

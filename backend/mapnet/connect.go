@@ -31,7 +31,7 @@ func (c Connect) Check() error {
 	if len(encode(c)) > maxHello {
 		return refuse(CodeQuota, "What a participant says of itself may be %d bytes long", maxHello)
 	}
-	return nil
+	return checkCalled(c.Name, "")
 }
 
 // maxHello is how much a participant may say of itself as it connects: what it may do, and what it is called.
@@ -118,7 +118,13 @@ func (t *Tx) free(id string, who Principal) error {
 	if t.st.participants[id] != nil || t.hubs(id) || t.foreign(id, who) || t.reserved(id, who) {
 		return takenParticipant(id)
 	}
-	return t.checkID("/participantId", id)
+	if err := t.checkID("/participantId", id); err != nil {
+		return err
+	}
+	if err := t.n.Unwanted(t.ctx, id); err != nil {
+		return denied("%s", err)
+	}
+	return nil
 }
 
 // foreign says whether an id is that of an agent of somebody else.
@@ -312,8 +318,8 @@ func (t *Tx) CloseUnproved() {
 	}
 }
 
-// Revoked ends what somebody has here whom the operator revoked, as the hub calls them: an agent, or everybody who proved
-// themselves with that credential.
+// Revoked ends what somebody has here whom the operator revoked, as the hub calls them: an agent, a participant without one, or
+// everybody who proved themselves with that credential.
 func (t *Tx) Revoked(peer string) {
 	for id := range t.st.agents {
 		if t.n.PeerID(id) == peer {
@@ -323,11 +329,15 @@ func (t *Tx) Revoked(peer string) {
 	who := "agent:" + peer
 	t.endGrants(func(g *Grant) bool { return g.Principal == who || t.n.PeerID(g.Agent) == peer }, "the agent was revoked")
 	for _, p := range t.st.participants {
-		if p.Principal.ID != who {
+		code, why := 4401, "the credential was revoked"
+		switch {
+		case t.n.PeerID(p.Participant) == peer:
+			code, why = 4403, "the operator revoked this participant"
+		case p.Principal.ID != who:
 			continue
 		}
 		if conn := p.conn; conn != nil {
-			t.after(func() { conn.Close(4401, "the credential was revoked") })
+			t.after(func() { conn.Close(code, why) })
 		}
 		t.end(p, "revoked")
 	}
@@ -366,6 +376,9 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 func (t *Tx) CloseSession(s *Session, id string) (result map[string]any, own bool, err error) {
 	p := s.p
 	if id != "" && id != p.ID {
+		if err := t.Stopped(s); err != nil {
+			return nil, false, err
+		}
 		if p = t.st.sessions[id]; p == nil || p.Principal.ID != s.p.Principal.ID || !s.p.Principal.Proved {
 			return nil, false, badParam("/sessionId", "is no session of yours")
 		}

@@ -132,7 +132,7 @@ func (t *Tx) Credential(s *Session, q CredentialQuery, last bool) (out map[strin
 	}
 	ask := t.wished(agent, wish)
 	if ask == nil && last {
-		return nil, nil, credentialRefused(CodeCredentialFailed, "unanswered", "Credential request failed: nobody answered in time")
+		return nil, nil, credentialRefused(CodeCredentialFailed, "unanswered", "Credential request failed: nobody answered in time, or it was granted once and handed over to another request")
 	}
 	if ask == nil {
 		if err := t.admit(s.p, agent, 0, Raw(`{"expectsResponse":true}`)); err != nil {

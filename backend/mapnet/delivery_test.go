@@ -288,3 +288,32 @@ func TestProvedNamesAreKept(t *testing.T) {
 		}
 	})
 }
+
+// What the operator tells an agent that they stopped, as itself or with one above it, is not handed over.
+func TestTheStoppedAreToldNothing(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, heard := as(t, n, Register{ID: "a"})
+	do(t, n, func(tx *Tx) {
+		if _, err := tx.Spawn(a, Register{ID: "kid"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	told := func(agent string) (wrote bool) {
+		before := len(heard.messages())
+		do(t, n, func(tx *Tx) { tx.Directive(agent, "key", Raw(`{"text":"hello"}`), "", func(w bool) { wrote = w }) })
+		if now := len(heard.messages()); wrote != (now > before) {
+			t.Errorf("%s was told: %v, and heard %d", agent, wrote, now-before)
+		}
+		return wrote
+	}
+	for _, stop := range []struct{ whose, deaf, hears string }{{"map/kid", "kid", "a"}, {"map/a", "kid", ""}, {"map/a", "a", ""}} {
+		do(t, n, func(tx *Tx) { tx.StopByPerson(stop.whose) })
+		if told(stop.deaf) || stop.hears != "" && !told(stop.hears) {
+			t.Errorf("as %s is stopped: %+v", stop.whose, stop)
+		}
+		do(t, n, func(tx *Tx) { tx.ResumeByPerson(stop.whose) })
+		if !told(stop.deaf) {
+			t.Errorf("%s is not told after a resume", stop.deaf)
+		}
+	}
+}

@@ -56,7 +56,7 @@ func (t *Tx) Routed(msg Message, to Remote, why string) {
 	_, meta := t.stamped(msg.Meta)
 	msg.To = encode(map[string]string{"system": to.System, "agent": to.Agent})
 	if why != "" {
-		t.failed(msg, msg.From, why)
+		t.failed(msg, to.name(), msg.From, why)
 		return
 	}
 	data := map[string]any{"messageId": msg.ID, "from": msg.From, "to": msg.To, "message": msg, "timestamp": t.now}
@@ -82,6 +82,9 @@ func (t *Tx) Incoming(s *Session, source string, m Message) (map[string]any, err
 		return map[string]any{"routed": true, "messageId": id}, nil
 	}
 	from := Remote{source, m.From}.name()
+	if err := t.n.Unwanted(t.ctx, from); err != nil {
+		return nil, refuse(CodeRouteRejected, "Federation route rejected: %s", err)
+	}
 	targets, err := t.resolve(s.p, from, a)
 	if err != nil {
 		return nil, err
@@ -167,11 +170,11 @@ type Outbound struct {
 	Message Message
 }
 
-// Outbound are the answers that wait for other hubs, oldest first.
+// Outbound are the answers that wait for other hubs, oldest first; what is for whom the operator stopped waits on.
 func (t *Tx) Outbound() []Outbound {
 	var out []Outbound
 	for name, list := range t.st.queue {
-		if to, ok := t.remote(name); ok && t.st.agents[name] == nil {
+		if to, ok := t.remote(name); ok && t.st.agents[name] == nil && t.n.Unwanted(t.ctx, name) == nil {
 			for _, q := range list {
 				msg := q.Message
 				msg.To = encode(map[string]string{"agent": to.Agent})

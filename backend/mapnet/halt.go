@@ -3,8 +3,8 @@ package mapnet
 import "slices"
 
 // What the operator stops, by its name in the fleet, does nothing more until they let it go on: not by the connection that
-// speaks for it, not as a child, and not by another connection that calls itself the same. Its program may still look around
-// and leave.
+// speaks for it, not as a child, and not by another connection that calls itself the same, also after it was taken out. Its
+// program may still look around and leave.
 
 // stoppedError refuses what an agent wants that the operator stopped; peer is its name in the fleet.
 func stoppedError(peer string) *Error {
@@ -29,18 +29,48 @@ func (a *agent) usable() error {
 	return nil
 }
 
-// namesake is an agent that the operator stopped, of that name and principal; nil: there is none.
-func (t *Tx) namesake(name string, who Principal) *agent {
+// left is an agent that was taken out while the operator's stop held it. Until they let it go on nobody comes by its id, nor
+// does its principal by its name.
+type left struct {
+	ID        string `json:"id"`
+	Name      string `json:"name,omitempty"`
+	Principal string `json:"principal"`
+	StoppedBy string `json:"stoppedBy"`
+}
+
+// keepStopped remembers an agent that is taken out, if the operator stopped it.
+func (t *Tx) keepStopped(a *agent) {
+	if a.StoppedBy != "" {
+		l := &left{ID: a.Agent.ID, Name: a.Agent.Name, Principal: a.Principal, StoppedBy: a.StoppedBy}
+		t.st.left[l.ID] = l
+		t.put(kindLeft, l.ID, l)
+	}
+}
+
+// returns refuses an agent that the operator stopped as it comes anew: by its id, or by its name without one.
+func (t *Tx) returns(r Register, who Principal) error {
+	if l := t.st.left[r.ID]; l != nil {
+		return stoppedError(l.StoppedBy)
+	}
+	if r.ID != "" || r.Name == "" {
+		return nil
+	}
 	for _, a := range t.st.agents {
-		if name != "" && a.Agent.Name == name && a.Principal == who.ID && a.StoppedBy != "" {
-			return a
+		if a.Agent.Name == r.Name && a.Principal == who.ID && a.StoppedBy != "" {
+			return stoppedError(a.StoppedBy)
+		}
+	}
+	for _, l := range t.st.left {
+		if l.Name == r.Name && l.Principal == who.ID {
+			return stoppedError(l.StoppedBy)
 		}
 	}
 	return nil
 }
 
 // StopByPerson stops the agent of that name in the fleet, and those below it that the same participant speaks for, because
-// the operator says so. One that is not there is stopped already.
+// the operator says so; or the participant that goes by it itself, and all that it speaks for. One that is not there is
+// stopped already.
 func (t *Tx) StopByPerson(peer string) {
 	for _, id := range t.agentIDs() {
 		a := t.st.agents[id]
@@ -60,6 +90,27 @@ func (t *Tx) StopByPerson(peer string) {
 			t.saveSession(p)
 		}
 	}
+	for _, p := range t.st.participants {
+		if t.n.PeerID(p.Participant) != peer || p.Stopped != "" || t.st.agents[p.Participant] != nil {
+			continue
+		}
+		for _, a := range t.agentsOf(p) {
+			a.StoppedBy = or(a.StoppedBy, peer)
+			t.halt(a)
+		}
+		p.Stopped = peer
+		t.saveSession(p)
+	}
+}
+
+// Deaf are those of some agents who hear nothing now, since the operator stopped them.
+func (t *Tx) Deaf(agents map[string]bool) (out []string) {
+	for id := range agents {
+		if a := t.st.agents[id]; a.usable() != nil || a != nil && t.speaker(id) != nil && t.speaker(id).Stopped != "" {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 func (t *Tx) halt(a *agent) {
@@ -83,6 +134,12 @@ func (t *Tx) ResumeByPerson(peer string) {
 		}
 		t.saveAgent(a)
 	}
+	for id, l := range t.st.left {
+		if l.StoppedBy == peer {
+			delete(t.st.left, id)
+			t.drop(kindLeft, id)
+		}
+	}
 	for _, p := range t.st.participants {
 		if p.Stopped == peer {
 			p.Stopped = ""
@@ -100,6 +157,9 @@ func (t *Tx) StopsAre(peers []string) {
 	}
 	for _, p := range t.st.participants {
 		held[p.Stopped] = true
+	}
+	for _, l := range t.st.left {
+		held[l.StoppedBy] = true
 	}
 	for peer := range held {
 		if peer != "" && !slices.Contains(peers, peer) {

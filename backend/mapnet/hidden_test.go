@@ -364,3 +364,90 @@ func TestNobodyGivesWhatTheyDoNotHave(t *testing.T) {
 		}
 	})
 }
+
+// That a message did not come is told to those who may hear of it: not of hidden agents, also once they are gone, and not of what
+// was for the person. Nobody finds a hidden agent by naming it as a parent.
+func TestFailuresTellOfNobodyHidden(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	parent, _ := as(t, n, Register{ID: "p"})
+	stranger, heard := as(t, n, Register{ID: "x"})
+	lost := func(id, visibility string) {
+		s, e := as(t, n, Register{ID: id, Visibility: visibility, Parent: "p"})
+		do(t, n, func(tx *Tx) { tx.Lost(s, e) })
+	}
+	lost("hid", "parent-only")
+	lost("gone", "parent-only")
+	lost("open", "")
+	do(t, n, func(tx *Tx) {
+		if _, _, err := tx.Subscribe(stranger, Subscribe{Filter: &Filter{EventTypes: []string{"message_failed"}}}); err != nil {
+			t.Fatal(err)
+		}
+		_, hidden := tx.Register(stranger, Register{ID: "kid", Parent: "hid"})
+		_, nobody := tx.Spawn(stranger, Register{ID: "kid", Parent: "nobody"})
+		if code(hidden) != CodeAgentNotFound || code(nobody) != CodeAgentNotFound {
+			t.Errorf("%v, %v", hidden, nobody)
+		}
+	})
+	do(t, n, func(tx *Tx) {
+		for _, to := range []string{"hid", "gone", "open"} {
+			if _, _, err := tx.SendMessage(parent, Send{To: encode(to), Payload: Raw(`1`), Meta: Raw(`{"ttlMs":5}`)}); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, _, err := tx.SendMessage(parent, Send{To: Raw(`"human"`), Payload: Raw(`1`), Meta: Raw(`{"expectsResponse":true}`)}); err != nil {
+			t.Error(err)
+		}
+	})
+	do(t, n, func(tx *Tx) {
+		for id := range tx.st.pending {
+			tx.Taken(id, "item")
+		}
+		tx.Answer("item", nil)
+		tx.unregister(tx.st.agents["gone"], "", "")
+		tx.now += 1000
+		tx.due()
+	})
+	failed := 0
+	for _, l := range k.events {
+		if l.Event.Type == "message_failed" {
+			failed++
+		}
+	}
+	got := strings.Join(heard.frames, "\n")
+	if failed != 4 || strings.Count(got, `"message_failed"`) != 1 || !strings.Contains(got, `"to":"open"`) {
+		t.Errorf("%d failed; the stranger heard %s", failed, got)
+	}
+}
+
+// A thread below a turn that a member may not read is not there for it: not to write in, nor to begin another below it.
+func TestThreadsOfHiddenTurnsAreNotThere(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	a, _ := as(t, n, Register{ID: "a"})
+	b, _ := as(t, n, Register{ID: "b"})
+	c, _ := as(t, n, Register{ID: "c"})
+	do(t, n, func(tx *Tx) {
+		out, _ := tx.CreateConversation(a, CreateMail{Participants: []Invitee{{ID: "b"}, {ID: "c"}}})
+		id := out["conversation"].(Conversation).ID
+		root := func(v *Visibility) string {
+			said, err := tx.Say(a, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`), Visibility: v})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return said["turn"].(*Turn).ID
+		}
+		open, secret := root(nil), root(&Visibility{Type: "participants", IDs: []string{"b"}})
+		made, err := tx.CreateThread(a, NewThread{Conversation: id, Root: secret})
+		if err != nil {
+			t.Fatal(err)
+		}
+		thread := made["thread"].(*Thread).ID
+		for s, want := range map[*Session]int{b: 0, c: CodeNoThread} {
+			_, said := tx.Say(s, NewTurn{Conversation: id, ContentType: "data", Content: Raw(`1`), Thread: thread})
+			_, below := tx.CreateThread(s, NewThread{Conversation: id, Root: open, Parent: thread})
+			if code(said) != want || code(below) != want {
+				t.Errorf("%s: %v, %v, want %d", s.Name(), said, below, want)
+			}
+		}
+	})
+}

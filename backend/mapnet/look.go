@@ -345,8 +345,8 @@ func (t *Tx) Graph(s *Session, q GraphQuery) (map[string]any, error) {
 	return room.said(map[string]any{"nodes": nodes, "edges": edges}), nil
 }
 
-// CheckRelationships says what is wrong with what an agent says it is to others.
-func CheckRelationships(list []Relationship) error {
+// checkRelationships says what is wrong with what an agent says it is to others.
+func checkRelationships(list []Relationship) error {
 	for _, r := range list {
 		if !slices.Contains([]string{"peer", "supervisor", "supervised", "collaborator"}, r.Type) || strings.TrimSpace(r.AgentID) == "" {
 			return badParam("/relationships", "each needs a type of the protocol and an agentId")

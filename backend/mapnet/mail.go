@@ -1,7 +1,6 @@
 package mapnet
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
@@ -128,6 +127,7 @@ type NewTurn struct {
 	Visibility   *Visibility `json:"visibility"`
 	Metadata     Raw         `json:"metadata"`
 	Branch       bool        `json:"-"` // into a new thread below the turn that it answers; of the person's alone
+	admitted     bool        // to the person's inbox
 }
 
 // CreateMail begins a conversation.
@@ -171,17 +171,23 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 			return nil, err
 		}
 	}
-	if len(q.Subject)+len(q.Metadata) > t.n.Limits.AgentBytes {
+	me := s.p.name()
+	about := t.draft(me, q)
+	size := len(encode(about))
+	if size > t.n.Limits.AgentBytes {
 		return nil, refuse(CodeQuota, "What a conversation says of itself may be %d bytes long", t.n.Limits.AgentBytes)
 	}
-	me := s.p.name()
-	if err := t.roomForConversation(me, len(q.Subject)+len(q.Metadata)); err != nil {
+	for _, x := range q.Participants {
+		size += len(encode(t.memberOf(x, or(x.Role, "assistant"), me)))
+	}
+	if err := t.roomForConversation(me, size); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(q.Participants, func(x Invitee) bool { return x.ID == Human }) {
 		var err error
 		if turn := q.InitialTurn; turn != nil {
 			err = t.admitTurn(s.p, me, *turn)
+			turn.admitted = true
 		} else {
 			err = t.admit(s.p, me, len(q.Subject), nil)
 		}
@@ -189,7 +195,7 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 			return nil, err
 		}
 	}
-	c := t.begin(me, t.kindOf(me), q)
+	c := t.begin(t.kindOf(me), about)
 	for _, x := range q.Participants {
 		if c.current(t.canonical(x.ID)) == nil {
 			t.enlist(c, x, or(x.Role, "assistant"), me)
@@ -207,99 +213,50 @@ func (t *Tx) CreateConversation(s *Session, q CreateMail) (map[string]any, error
 	return result, nil
 }
 
-// roomForConversation refuses one conversation too many, of everybody's or of somebody's own; it will say so many bytes of
-// itself.
+// roomForConversation refuses one conversation too many, of everybody's or of somebody's own; it begins with so many bytes.
 func (t *Tx) roomForConversation(me string, size int) error {
-	own, bytes, all := 0, size, size
+	own := 0
 	for _, c := range t.st.convs {
-		n := len(c.Conversation.Subject) + len(c.Conversation.Metadata)
-		if all += n; c.open() && c.Conversation.CreatedBy == me {
+		if c.open() && c.Conversation.CreatedBy == me {
 			own++
-			bytes += n
 		}
 	}
 	if len(t.st.convs) >= t.n.Limits.Conversations || own >= t.n.Limits.OwnConversations {
 		return refuse(CodeQuota, "Too many conversations")
 	}
-	return t.n.Limits.roomFor("all open conversations that one began say of themselves", "all conversations say of themselves", bytes, all)
+	return t.roomIn(&conversation{Conversation: Conversation{CreatedBy: me}}, size)
+}
+
+// roomIn refuses what makes a conversation longer by so many bytes than it may be, with its members and threads, or all of
+// them together.
+func (t *Tx) roomIn(c *conversation, size int) error {
+	if c.said+size > t.n.Limits.MailBytes {
+		return refuse(CodeQuota, "A conversation, its members and its threads may be %d bytes long together", t.n.Limits.MailBytes)
+	}
+	own, all := size, size
+	for _, x := range t.st.convs {
+		if all += x.said; x.open() && x.Conversation.CreatedBy == c.Conversation.CreatedBy {
+			own += x.said
+		}
+	}
+	return t.n.Limits.roomFor("all open conversations that one began say of themselves", "all conversations say of themselves", own, all)
+}
+
+// draft is what a conversation says of itself that somebody begins.
+func (t *Tx) draft(me string, q CreateMail) Conversation {
+	return Conversation{ID: "conv-" + t.n.NewID(), Type: or(q.Type, "multi-agent"), Status: "active", Subject: q.Subject,
+		ParentConversationID: q.ParentConv, ParentTurnID: q.ParentTurn, CreatedAt: t.now, UpdatedAt: t.now, CreatedBy: me, Metadata: q.Metadata}
 }
 
 // begin makes a conversation with its initiator.
-func (t *Tx) begin(me, kind string, q CreateMail) *conversation {
-	c := &conversation{byID: map[string]int{}, Conversation: Conversation{ID: "conv-" + t.n.NewID(), Type: or(q.Type, "multi-agent"), Status: "active", Subject: q.Subject,
-		ParentConversationID: q.ParentConv, ParentTurnID: q.ParentTurn, CreatedAt: t.now, UpdatedAt: t.now, CreatedBy: me, Metadata: q.Metadata}}
-	t.st.convs[c.Conversation.ID] = c
+func (t *Tx) begin(kind string, about Conversation) *conversation {
+	c := newConversation()
+	c.Conversation, c.said = about, len(encode(about))
+	t.st.convs[about.ID] = c
+	me := about.CreatedBy
 	m := t.enlist(c, Invitee{ID: me}, "initiator", me)
 	m.Type = kind
 	return c
-}
-
-// canonical is the one name of somebody: the agent's, where there is one.
-func (t *Tx) canonical(id string) string {
-	if p := t.st.participants[id]; p != nil && t.st.agents[id] == nil {
-		return p.name()
-	}
-	return id
-}
-
-func (t *Tx) kindOf(id string) string {
-	switch {
-	case id == System:
-		return "system"
-	case id == Human:
-		return "user"
-	case t.st.agents[id] != nil:
-		return "agent"
-	}
-	if p := t.st.participants[id]; p != nil && p.Type != "agent" {
-		return "user"
-	}
-	return "agent"
-}
-
-// enlist puts somebody into a conversation, perhaps again. by is who does; whoever enters by themselves chose their role.
-func (t *Tx) enlist(c *conversation, x Invitee, role, by string) *Member {
-	id := t.canonical(x.ID)
-	perm := Permissions{CanSend: true, CanObserve: true, CanCreateThreads: true, HistoryAccess: "full"}
-	if role == "initiator" || role == "moderator" {
-		perm.CanInvite, perm.CanRemove = true, true
-	}
-	if len(x.Permissions) > 0 {
-		_ = json.Unmarshal(x.Permissions, &perm) // the schema has checked it
-	}
-	c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m.ID == id })
-	m := &Member{ID: id, Type: t.kindOf(id), Role: role, JoinedAt: t.now, Permissions: perm}
-	if a := t.st.agents[id]; a != nil && t.toldOf(by, a) {
-		m.AgentInfo = &AgentInfo{AgentID: id, Name: a.Agent.Name, Role: a.Agent.Role}
-	}
-	c.Members = append(c.Members, m)
-	delete(c.Chose, id)
-	if by == id && id != c.Conversation.CreatedBy {
-		if c.Chose == nil {
-			c.Chose = map[string]int64{}
-		}
-		c.Chose[id] = t.now
-	}
-	t.counted(c)
-	t.emit(Event{Type: "mail.participant.joined", Source: id}, map[string]any{"conversationId": c.Conversation.ID, "participant": m}, t.inConversation(c))
-	return m
-}
-
-// toldOf says whether somebody, by their one name, may know of an agent.
-func (t *Tx) toldOf(by string, a *agent) bool {
-	p := t.speaker(by)
-	return by == Human || by == a.Agent.ID || p != nil && t.knows(p, a)
-}
-
-// counted keeps what a conversation says of itself.
-func (t *Tx) counted(c *conversation) {
-	c.Conversation.ParticipantCount, c.Conversation.UpdatedAt = 0, t.now
-	for _, m := range c.Members {
-		if m.LeftAt == 0 {
-			c.Conversation.ParticipantCount++
-		}
-	}
-	t.saveConversation(c)
 }
 
 // inConversation is who is in a conversation now, or observes it.
@@ -328,7 +285,7 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 		return refuse(CodeConversationOver, "Conversation is closed: %s", c.Conversation.ID)
 	case !m.Permissions.CanSend:
 		return refuse(CodeMailDenied, "Permission denied: canSend")
-	case q.Thread != "" && c.thread(q.Thread) == nil:
+	case q.Thread != "" && c.threadFor(m, q.Thread) == nil:
 		return refuse(CodeNoThread, "Thread not found: %s", q.Thread)
 	case len(c.turns) >= t.n.Limits.Turns:
 		return refuse(CodeQuota, "Too many turns in one conversation")
@@ -349,7 +306,7 @@ func (t *Tx) maySay(c *conversation, m *Member, q NewTurn) error {
 
 // sizeOf refuses a turn that is too large, or for which there is no room.
 func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
-	l, n, all := t.n.Limits, (&Turn{Content: q.Content, Metadata: q.Metadata, Visibility: q.Visibility}).size(), 0
+	l, n, all := t.n.Limits, (&Turn{ContentType: q.ContentType, Content: q.Content, Metadata: q.Metadata, Visibility: q.Visibility}).size(), 0
 	if v := q.Visibility; v != nil && (len(v.IDs) > l.Members || len(v.Roles) > l.Members) {
 		return badParam("/visibility", "must name at most %d", l.Members)
 	}
@@ -363,6 +320,16 @@ func (t *Tx) sizeOf(c *conversation, q NewTurn) error {
 		return refuse(CodeQuota, "Too much was said in one conversation")
 	case t.st.turnBytes+n > l.AllTurnBytes:
 		return refuse(CodeQuota, "Too much was said in all conversations")
+	}
+	return nil
+}
+
+// threadFor is a thread below a turn that the member may read; nil: there is none for them.
+func (c *conversation) threadFor(m *Member, id string) *Thread {
+	if th := c.thread(id); th != nil {
+		if root := c.turns[c.byID[th.RootTurnID]]; c.readable([]string{m.ID}, root.Participant, root.Visibility, root.Timestamp) {
+			return th
+		}
 	}
 	return nil
 }
@@ -384,12 +351,6 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 	t.st.turns[turn.ID] = c
 	t.st.turnBytes += turn.size()
 	t.put(kindTurn, turn.ID, turn)
-	c.Conversation.UpdatedAt = t.now
-	if th := c.thread(q.Thread); th != nil {
-		th.TurnCount, th.UpdatedAt = th.TurnCount+1, t.now
-		th.ParticipantCount = c.speakers(th.ID)
-	}
-	t.saveConversation(c)
 	t.emit(Event{Type: "mail.turn.added", Source: m.ID}, map[string]any{"conversationId": c.Conversation.ID, "turn": turn},
 		Audience{Conversation: c.Conversation.ID, Author: m.ID, Visibility: q.Visibility, At: t.now})
 	var frame []byte
@@ -399,7 +360,7 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 		}
 		if other.ID == Human {
 			if told == "" {
-				t.turnForPerson(c, turn)
+				t.turnForPerson(c, turn, q.admitted)
 			}
 			continue
 		}
@@ -413,16 +374,6 @@ func (t *Tx) say(c *conversation, m *Member, q NewTurn, src Source, told string)
 		}
 	}
 	return turn
-}
-
-func (c *conversation) speakers(thread string) int {
-	seen := map[string]bool{}
-	for _, turn := range c.turns {
-		if turn.ThreadID == thread {
-			seen[turn.Participant] = true
-		}
-	}
-	return len(seen)
 }
 
 // intercept records a message in the conversation that it names. What keeps it out does not keep the message.

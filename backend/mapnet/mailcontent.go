@@ -10,10 +10,10 @@ func checkContent(q NewTurn) error {
 	kind := q.ContentType
 	member, shaped := shapes[kind]
 	if !shaped {
-		if kind == "data" || len(kind) > 2 && kind[:2] == "x-" {
+		if kind == "data" || len(kind) > 2 && len(kind) <= maxID && kind[:2] == "x-" {
 			return nil
 		}
-		return refuse(CodeContentType, "Invalid content type: %s", kind)
+		return refuse(CodeContentType, "Invalid content type: %s", clipped(kind, maxID))
 	}
 	var m map[string]Raw
 	var text *string

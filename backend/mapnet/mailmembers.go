@@ -12,6 +12,93 @@ const (
 	maxSubject = 4 << 10
 )
 
+// canonical is the one name of somebody: the agent's, where there is one.
+func (t *Tx) canonical(id string) string {
+	if p := t.st.participants[id]; p != nil && t.st.agents[id] == nil {
+		return p.name()
+	}
+	return id
+}
+
+func (t *Tx) kindOf(id string) string {
+	switch {
+	case id == System:
+		return "system"
+	case id == Human:
+		return "user"
+	case t.st.agents[id] != nil:
+		return "agent"
+	}
+	if p := t.st.participants[id]; p != nil && p.Type != "agent" {
+		return "user"
+	}
+	return "agent"
+}
+
+// memberOf is somebody as a conversation will have them whom by brings there.
+func (t *Tx) memberOf(x Invitee, role, by string) *Member {
+	id := t.canonical(x.ID)
+	perm := Permissions{CanSend: true, CanObserve: true, CanCreateThreads: true, HistoryAccess: "full"}
+	if role == "initiator" || role == "moderator" {
+		perm.CanInvite, perm.CanRemove = true, true
+	}
+	if len(x.Permissions) > 0 {
+		_ = json.Unmarshal(x.Permissions, &perm) // the schema has checked it
+	}
+	m := &Member{ID: id, Type: t.kindOf(id), Role: role, JoinedAt: t.now, Permissions: perm}
+	if a := t.st.agents[id]; a != nil && t.toldOf(by, a) {
+		m.AgentInfo = &AgentInfo{AgentID: id, Name: a.Agent.Name, Role: a.Agent.Role}
+	}
+	return m
+}
+
+// enlist puts somebody into a conversation, perhaps again. by is who does; whoever enters by themselves chose their role.
+func (t *Tx) enlist(c *conversation, x Invitee, role, by string) *Member {
+	m := t.memberOf(x, role, by)
+	id := m.ID
+	c.forget(func(m *Member) bool { return m.ID == id })
+	c.Members = append(c.Members, m)
+	c.said += len(encode(m))
+	delete(c.Chose, id)
+	if by == id && id != c.Conversation.CreatedBy {
+		if c.Chose == nil {
+			c.Chose = map[string]int64{}
+		}
+		c.Chose[id] = t.now
+	}
+	t.counted(c)
+	t.emit(Event{Type: "mail.participant.joined", Source: id}, map[string]any{"conversationId": c.Conversation.ID, "participant": m}, t.inConversation(c))
+	return m
+}
+
+// forget takes members out of what is known of a conversation.
+func (c *conversation) forget(which func(*Member) bool) {
+	c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool {
+		gone := which(m)
+		if gone {
+			c.said -= len(encode(m))
+		}
+		return gone
+	})
+}
+
+// toldOf says whether somebody, by their one name, may know of an agent.
+func (t *Tx) toldOf(by string, a *agent) bool {
+	p := t.speaker(by)
+	return by == Human || by == a.Agent.ID || p != nil && t.knows(p, a)
+}
+
+// counted keeps what a conversation says of itself.
+func (t *Tx) counted(c *conversation) {
+	c.Conversation.ParticipantCount, c.Conversation.UpdatedAt = 0, t.now
+	for _, m := range c.Members {
+		if m.LeftAt == 0 {
+			c.Conversation.ParticipantCount++
+		}
+	}
+	t.saveConversation(c)
+}
+
 // JoinMail is how somebody enters a conversation.
 type JoinMail struct {
 	Conversation string `json:"conversationId"`
@@ -44,16 +131,17 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	if uninvited && s.p.Type != "client" {
 		return nil, refuse(CodeMailDenied, "Permission denied: a conversation with the person is joined by invitation")
 	}
-	if err := t.oneMore(c); err != nil {
-		return nil, err
-	}
 	me := s.p.name()
 	x, role := Invitee{ID: me}, q.Role
+	if was == nil && (role == "initiator" || role == "moderator") && !s.p.system() {
+		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+	}
+	if err := t.oneMore(c, x, role, me); err != nil {
+		return nil, err
+	}
 	if was != nil { // what it was, and what was allowed to it, holds again
 		x.Permissions, role = encode(was.Permissions), was.Role
-		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == was })
-	} else if (role == "initiator" || role == "moderator") && !s.p.system() {
-		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by an invitation", role)
+		c.forget(func(m *Member) bool { return m == was })
 	}
 	if uninvited {
 		x.Permissions = encode(Permissions{CanObserve: true, HistoryAccess: "full"})
@@ -92,16 +180,24 @@ func (t *Tx) JoinConversation(s *Session, q JoinMail) (map[string]any, error) {
 	return result, nil
 }
 
-// oneMore refuses a member too many. Of those who left long ago as many are known as there may be members.
-func (t *Tx) oneMore(c *conversation) error {
+// oneMore refuses a member too many, or one for whom there is no room; who was there before has theirs. Of those who left long
+// ago as many are known as there may be members.
+func (t *Tx) oneMore(c *conversation, x Invitee, role, by string) error {
 	most := t.n.Limits.Members
 	if c.Conversation.ParticipantCount >= most {
 		return refuse(CodeQuota, "Too many members of one conversation")
 	}
+	m := t.memberOf(x, role, by)
+	if !slices.ContainsFunc(c.Members, func(was *Member) bool { return was.ID == m.ID }) {
+		if err := t.roomIn(c, len(encode(m))); err != nil {
+			return err
+		}
+	}
 	for gone := len(c.Members) - c.Conversation.ParticipantCount; gone >= most; gone-- {
 		i := slices.IndexFunc(c.Members, func(m *Member) bool { return m.LeftAt != 0 }) // the one who came first
-		delete(c.Chose, c.Members[i].ID)
-		c.Members = slices.Delete(c.Members, i, i+1)
+		first := c.Members[i]
+		delete(c.Chose, first.ID)
+		c.forget(func(m *Member) bool { return m == first })
 	}
 	return nil
 }
@@ -160,23 +256,23 @@ func (t *Tx) InviteTo(s *Session, q Invite) (map[string]any, error) {
 	if role := q.Participant.Role; (role == "initiator" || role == "moderator") && !above {
 		return nil, refuse(CodeMailDenied, "Permission denied: the role %s is given by who has such a role", role)
 	}
-	if err := t.oneMore(c); err != nil {
-		return nil, err
+	guest := q.Participant
+	if !above {
+		guest.Permissions = m.Permissions.share(guest.Permissions)
 	}
-	id := t.canonical(q.Participant.ID)
+	id, role := t.canonical(guest.ID), or(guest.Role, "assistant")
 	if c.current(id) != nil {
 		return nil, refuse(CodeAlreadyJoined, "Already a participant of conversation: %s", id)
+	}
+	if err := t.oneMore(c, guest, role, m.ID); err != nil {
+		return nil, err
 	}
 	if id == Human {
 		if err := t.admit(s.p, m.ID, len(q.Message), nil); err != nil {
 			return nil, err
 		}
 	}
-	guest := q.Participant
-	if !above {
-		guest.Permissions = m.Permissions.share(guest.Permissions)
-	}
-	invited := t.enlist(c, guest, or(guest.Role, "assistant"), m.ID)
+	invited := t.enlist(c, guest, role, m.ID)
 	if id == Human {
 		t.invitation(c, m.ID, q.Message)
 	} else if a := t.st.agents[id]; q.Message != "" && a != nil && t.knows(s.p, a) {
@@ -247,9 +343,9 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 	}
 	depth := 1
 	for id := q.Parent; id != ""; depth++ {
-		th := c.thread(id)
+		th := c.threadFor(m, id)
 		if th == nil {
-			return nil, refuse(CodeNoThread, "Thread not found: %s", id)
+			return nil, refuse(CodeNoThread, "Thread not found: %s", q.Parent)
 		}
 		id = th.ParentThreadID
 	}
@@ -263,7 +359,11 @@ func (t *Tx) thread(c *conversation, m *Member, q NewThread) (*Thread, error) {
 		return nil, refuse(CodeQuota, "Too many threads in one conversation")
 	}
 	th := &Thread{ID: "thread-" + t.n.NewID(), ConversationID: c.Conversation.ID, RootTurnID: q.Root, ParentThreadID: q.Parent, Subject: q.Subject, CreatedAt: t.now, UpdatedAt: t.now, CreatedBy: m.ID}
+	if err := t.roomIn(c, len(encode(th))); err != nil {
+		return nil, err
+	}
 	c.Threads = append(c.Threads, th)
+	c.said += len(encode(th))
 	c.Conversation.UpdatedAt = t.now
 	t.saveConversation(c)
 	root := c.turns[i]

@@ -39,16 +39,20 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 	}
 	turns := t.legible(s.p, c)
 	result := map[string]any{"conversation": c.Conversation}
+	room := newRoom(pageBytes)
+	room.takes(c.Conversation)
 	if q.Include.Participants {
-		result["participants"] = t.membersFor(s.p, c)
+		members := t.membersFor(s.p, c)
+		result["participants"] = members[:room.first(len(members), func(i int) any { return members[i] })]
 	}
 	if q.Include.Threads {
-		result["threads"] = c.threads(turns)
+		threads := c.threads(turns)
+		result["threads"] = threads[:room.first(len(threads), func(i int) any { return threads[i] })]
 	}
 	if n := q.Include.RecentTurns; n > 0 {
 		recent := slices.Clone(turns[max(0, len(turns)-n):])
 		slices.Reverse(recent)
-		result["recentTurns"] = recent[:newRoom(pageBytes).first(len(recent), func(i int) any { return recent[i] })]
+		result["recentTurns"] = recent[:room.first(len(recent), func(i int) any { return recent[i] })]
 	}
 	if q.Include.Stats {
 		byType, active := map[string]int{}, map[string]bool{}
@@ -58,7 +62,7 @@ func (t *Tx) GetConversation(s *Session, q GetMail) (map[string]any, error) {
 		}
 		result["stats"] = map[string]any{"totalTurns": len(turns), "turnsByContentType": byType, "activeParticipants": len(active), "threadCount": len(c.threads(turns))}
 	}
-	return result, nil
+	return room.said(result), nil
 }
 
 // cutTurns is a page of turns.

@@ -34,22 +34,48 @@ func checkLook(field, id string) error {
 	return nil
 }
 
+// maxName is how long the name may be that somebody goes by, in bytes, and the id of a scope: all that tells of them carries it.
+const maxName = 500
+
+// checkCalled refuses a name or a role that is longer than any.
+func checkCalled(name, role string) error {
+	switch {
+	case len(name) > maxName:
+		return badParam("/name", "must be at most %d bytes", maxName)
+	case len(role) > maxID:
+		return badParam("/role", "must be at most %d bytes", maxID)
+	}
+	return nil
+}
+
+// clip cuts a name and a role to what they may be, and says whether that changed them.
+func clip(name, role *string) bool {
+	long := checkCalled(*name, *role) != nil
+	*name, *role = clipped(*name, maxName), clipped(*role, maxID)
+	return long
+}
+
 // unseen are the characters that show nothing, or change how others are shown.
 func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // maxCalled is how much of a name stands before an id, in letters, so that both are seen.
 const maxCalled = 40
 
-// Called is how the person is told of somebody: a name can be anybody's, so wherever it is not the id, that stands beside
-// it. The person alone is "You".
+// Called is how the person is told of somebody. The person alone is "You".
 func Called(id, name string) string {
 	switch {
 	case id == Human:
 		return "You"
-	case name != "" && name != id:
-		return firstLine(name, maxCalled) + " (" + id + ")"
-	case strings.EqualFold(id, "you"):
+	case strings.EqualFold(id, "you") && (name == "" || name == id):
 		return "agent " + id
+	}
+	return Named(id, name)
+}
+
+// Named is a name as the person is told it: it can be anybody's, so wherever it is not the id, that stands beside it.
+func Named(id, name string) string {
+	if name != "" && name != id {
+		return firstLine(name, maxCalled) + " (" + id + ")"
 	}
 	return id
 }
@@ -120,6 +146,34 @@ func (t *Tx) forgetNames(most int) {
 		delete(t.st.names, n.ID)
 		t.drop(kindName, n.ID)
 	}
+}
+
+// here are those in the network, as the hub calls them, and those for whom or of whom something waits in it.
+func (t *Tx) here() []string {
+	ids := map[string]bool{}
+	for id := range t.st.agents {
+		ids[id] = true
+	}
+	for id := range t.st.participants {
+		ids[id] = true
+	}
+	for id := range t.st.queue {
+		ids[id] = true
+	}
+	for _, x := range t.st.pending {
+		ids[x.From] = true
+	}
+	for _, a := range t.st.asked {
+		ids[a.Pending.From] = true
+	}
+	for _, g := range t.st.grants {
+		ids[g.Agent] = true
+	}
+	out := []string{}
+	for id := range ids {
+		out = append(out, t.n.PeerID(id))
+	}
+	return out
 }
 
 // meant are the ids that somebody is here by, or that something that is kept means.

@@ -51,6 +51,10 @@ type Store interface {
 	Events(ctx context.Context, after string, from int64, fn func(Logged) (more bool)) (known bool, err error)
 	// PurgeEvents forgets events from before, and the oldest of more than keep, or of more than that many bytes.
 	PurgeEvents(ctx context.Context, before time.Time, keep, bytes int) error
+	// ForgetPeers forgets who is not here any more, as the hub calls them: those that were seen last before then, and of more than
+	// keep those that were seen longest ago. Whom the operator revoked, stopped, or said something of stays, and whoever waits
+	// for something.
+	ForgetPeers(ctx context.Context, before time.Time, keep int, here []string) error
 }
 
 // Config is what a network needs of the hub. Every field must be set.
@@ -61,6 +65,8 @@ type Config struct {
 	NewID func() string
 	// Enrol makes an agent known to the hub. Its error is the reason why it may not be.
 	Enrol func(ctx context.Context, agent string) error
+	// Unwanted says why the operator wants nothing of somebody, here or at another hub; nil: they do, or do not know them.
+	Unwanted func(ctx context.Context, id string) error
 	// Room says how many more questions of an agent the person's inbox takes.
 	Room func(ctx context.Context, agent string) (int, error)
 	// Brokered are the secrets that the operator lets agents ask for, MayAsk says whether one is for that agent, and
@@ -107,12 +113,14 @@ type Limits struct {
 	OwnConversations int
 	Names            int // that are kept for those who proved themselves
 	Away             int // sessions whose connection was lost
+	Gone             int // agents and participants that are known in the fleet though they are not here
 	Turns            int // of one conversation
 	TurnBytes        int // of one turn
 	ConvBytes        int // of all turns of one conversation
 	AllTurnBytes     int // of all turns
 	Members          int // of one conversation
 	AgentBytes       int // of what an agent says of itself, or a scope, or a conversation
+	MailBytes        int // of that of a conversation, with its members and threads
 	OwnBytes         int // of that, of all agents of one participant, all scopes that one made, all open conversations that one began
 	SaidBytes        int // of all agents, all scopes, all conversations
 	AgentScopes      int // that one agent is in
@@ -126,8 +134,8 @@ type Limits struct {
 // DefaultLimits are the limits of a hub for one person.
 func DefaultLimits() Limits {
 	return Limits{Grace: time.Minute, QueueTTL: time.Hour, KeepAnswers: 30 * 24 * time.Hour, PerAgent: 1000, PerAgentBytes: 16 << 20, Queued: 50_000, QueuedBytes: 128 << 20, Subscriptions: 200,
-		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, OwnScopes: 1000, Conversations: 20_000, OwnConversations: 2000, Names: 10_000, Away: 2000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
-		Members: 1000, AgentBytes: 256 << 10, OwnBytes: 16 << 20, SaidBytes: 128 << 20, AgentScopes: 200, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
+		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, OwnScopes: 1000, Conversations: 20_000, OwnConversations: 2000, Names: 10_000, Away: 2000, Gone: 2000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
+		Members: 1000, AgentBytes: 256 << 10, MailBytes: 1 << 20, OwnBytes: 16 << 20, SaidBytes: 128 << 20, AgentScopes: 200, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
 }
 
 // Net is one network. Its methods are safe for concurrent use.
@@ -354,6 +362,11 @@ func (n *Net) Run(ctx context.Context) error {
 			n.logged.Store(0)
 			if err := n.Store.PurgeEvents(ctx, now.Add(-n.Limits.EventAge), n.Limits.Events, n.Limits.EventBytes); err != nil && ctx.Err() == nil {
 				n.Log.Error("purge of events", "protocol", "map", "err", err)
+			}
+			// As an act: nobody comes meanwhile.
+			err := n.Do(ctx, func(t *Tx) error { return n.Store.ForgetPeers(ctx, now.Add(-n.Retention()), n.Limits.Gone, t.here()) })
+			if err != nil && ctx.Err() == nil {
+				n.Log.Error("forgetting who is gone", "protocol", "map", "err", err)
 			}
 		}
 		ticked = false

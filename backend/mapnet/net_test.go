@@ -60,7 +60,8 @@ func (k *kept) Events(_ context.Context, after string, from int64, fn func(Logge
 	return i >= 0, nil
 }
 
-func (k *kept) PurgeEvents(context.Context, time.Time, int, int) error { return nil }
+func (k *kept) PurgeEvents(context.Context, time.Time, int, int) error      { return nil }
+func (k *kept) ForgetPeers(context.Context, time.Time, int, []string) error { return nil }
 
 // ear is a connection that remembers what it was sent. One that is deaf takes nothing any more, and one that is slow has
 // not written what it was handed yet.
@@ -101,6 +102,7 @@ func (e *ear) Close(int, string) { e.closed = true }
 func config(k *kept, newID func() string) Config {
 	return Config{
 		Store: k, Now: func() time.Time { return time.UnixMilli(1_000_000) }, Enrol: func(context.Context, string) error { return nil }, NewID: newID,
+		Unwanted: func(context.Context, string) error { return nil },
 		Room:     func(context.Context, string) (int, error) { return 100, nil },
 		Brokered: func() []Brokered { return nil }, MayAsk: func(string, Principal, string) bool { return true }, Secret: func(string) (string, bool) { return "", false },
 		SystemID: func() string { return "here" }, Peers: func() []string { return []string{"hub-b"} }, PeerID: func(id string) string { return "map/" + id },
@@ -291,7 +293,7 @@ func agree(t *rapid.T, st *state) {
 func shape(st *state) string {
 	var lines []string
 	for id, a := range st.agents {
-		lines = append(lines, "agent "+id+" "+a.Agent.State+" "+strings.Join(a.Agent.Scopes, ","))
+		lines = append(lines, "agent "+id+" "+a.Agent.State+" "+strings.Join(slices.Sorted(slices.Values(a.Agent.Scopes)), ","))
 	}
 	for id, s := range st.scopes {
 		lines = append(lines, "scope "+id+" "+strings.Join(s.Members, ","))

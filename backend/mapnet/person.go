@@ -130,16 +130,12 @@ func turnAsks(content, metadata Raw) (asks bool, priority string, ttl int64) {
 	return said.Expects, said.Priority, said.TTL
 }
 
-// turnForPerson has a turn wait for the person's inbox. What only tells something is not there more often than the person
-// can read; the conversation has all of it.
-func (t *Tx) turnForPerson(c *conversation, turn *Turn) {
+// turnForPerson has a turn wait for the person's inbox, to which it was admitted if it asks. What only tells something counts
+// with all that its author tells the person, and is not there if that is too much; the conversation has all of it.
+func (t *Tx) turnForPerson(c *conversation, turn *Turn, admitted bool) {
 	asks, priority, ttl := turnAsks(turn.Content, turn.Metadata)
-	if !asks {
-		w := t.counting("turns of " + turn.Participant)
-		if w.n >= t.n.Limits.Notices || len(turn.Content) > MaxForPerson {
-			return
-		}
-		w.n++
+	if p := t.speaker(turn.Participant); !asks && !admitted && p != nil && t.admit(p, turn.Participant, len(turn.Content), nil) != nil {
+		return
 	}
 	x := &Pending{ID: turn.ID, Kind: "turn", From: turn.Participant, At: t.now, Turn: turn, About: c.Conversation, Asks: asks, Correlation: turn.ID, Priority: priority}
 	x.ExpiresAt = t.until(ttl)
@@ -246,7 +242,7 @@ func (t *Tx) Answer(item string, payload Raw) bool {
 	}
 	if payload == nil {
 		if x.Message != nil {
-			t.failed(*x.Message, x.From, "nobody answered in time")
+			t.failed(*x.Message, Human, x.From, "nobody answered in time")
 		}
 		return true
 	}

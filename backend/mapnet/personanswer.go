@@ -15,28 +15,28 @@ type Saying struct {
 
 // PersonAnswers finds the question that a turn of the person's answers, and has it answered that way: item is its place in the
 // inbox, where it is to be resolved; Answer does the rest. An empty item means that no question waits there, and the turn is one
-// like any other. The person joins first if need be.
-func (t *Tx) PersonAnswers(q NewTurn) (item string, err error) {
+// like any other. The person joins first if need be. was is how it was to be answered before, for PersonUnsaid.
+func (t *Tx) PersonAnswers(q NewTurn) (item string, was *Saying, err error) {
 	a, err := t.askedAt(q.InReplyTo)
 	c := t.st.convs[q.Conversation]
 	if a == nil || err != nil || c == nil || a.Pending.About.ID != q.Conversation {
-		return "", err
+		return "", nil, err
 	}
 	if _, err := t.personIn(c, q); err != nil {
-		return "", err
+		return "", nil, err
 	}
-	a.Said = &Saying{Thread: q.Thread, Branch: q.Branch}
+	was, a.Said = a.Said, &Saying{Thread: q.Thread, Branch: q.Branch}
 	if q.Visibility != nil {
 		a.Said.Only = q.Visibility.IDs
 	}
 	t.put(kindAsked, a.Item, a)
-	return a.Item, nil
+	return a.Item, was, nil
 }
 
-// PersonUnsaid takes back that the person answers a question in its conversation.
-func (t *Tx) PersonUnsaid(item string) {
+// PersonUnsaid takes back that the person answers a question in its conversation: it is to be answered as before, nil: not there.
+func (t *Tx) PersonUnsaid(item string, was *Saying) {
 	if a := t.st.asked[item]; a != nil {
-		a.Said = nil
+		a.Said = was
 		t.put(kindAsked, item, a)
 	}
 }
@@ -76,7 +76,7 @@ func (t *Tx) questions(c *conversation) map[string]string {
 // answerTurn says the person's answer in the conversation where they were asked; nil: it cannot be said there.
 func (t *Tx) answerTurn(c *conversation, a *Asked, payload Raw) *Turn {
 	m, x := c.current(Human), a.Pending
-	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: answerVisibility(x.Turn)}
+	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: AnswerVisibility(x.Turn)}
 	if m == nil {
 		return nil
 	}
@@ -97,8 +97,8 @@ func (t *Tx) answerTurn(c *conversation, a *Asked, payload Raw) *Turn {
 	return t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
 }
 
-// answerVisibility keeps an answer to a turn that few may read among those few.
-func answerVisibility(turn *Turn) *Visibility {
+// AnswerVisibility keeps an answer to a turn that few may read among those few; nil: everybody may read it.
+func AnswerVisibility(turn *Turn) *Visibility {
 	switch v := turn.Visibility; {
 	case v == nil, v.Type == "all":
 		return nil

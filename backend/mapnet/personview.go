@@ -104,11 +104,15 @@ func (t *Tx) PersonRead(id, turn string) (at int64, err error) {
 }
 
 // PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that
-// follows no events hears of it as well. The person joins first if need be.
+// follows no events hears of it as well. An answer to what few may read is for those few, unless it says for whom it is. The
+// person joins first if need be.
 func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	c := t.st.convs[q.Conversation]
 	if c == nil {
 		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
+	}
+	if i, ok := c.byID[q.InReplyTo]; ok && q.Visibility == nil {
+		q.Visibility = AnswerVisibility(c.turns[i])
 	}
 	m, err := t.personIn(c, q)
 	if err != nil {
@@ -176,7 +180,7 @@ func (t *Tx) PersonBegins(subject string, with []string) (string, error) {
 			return "", badParam("/with/"+strconv.Itoa(i), "there is no agent %s", id)
 		}
 	}
-	c := t.begin(Human, "user", CreateMail{Type: "user-session", Subject: subject})
+	c := t.begin("user", t.draft(Human, CreateMail{Type: "user-session", Subject: subject}))
 	for _, id := range with {
 		if c.current(t.canonical(id)) == nil {
 			t.enlist(c, Invitee{ID: id}, "assistant", Human)

@@ -189,10 +189,10 @@ func (t *Tx) drain(p *participant) {
 			case q.to == p.conn:
 			case q.ExpiresAt <= t.now:
 				t.unqueue(id, q)
-				t.failed(q.Message, q.from(), "expired")
+				t.failed(q.Message, q.Agent, q.from(), "expired")
 			case q.Item == "" && p.takesNothing():
 				t.unqueue(id, q)
-				t.failed(q.Message, q.from(), "the recipient takes no messages")
+				t.failed(q.Message, q.Agent, q.from(), "the recipient takes no messages")
 			default:
 				t.launch(p.conn, q, (&fan{}).of(q.Message))
 			}

@@ -22,9 +22,6 @@ type CreateScope struct {
 	Metadata          map[string]Raw `json:"metadata"`
 }
 
-// maxName is how long the id of a scope may be.
-const maxName = 500
-
 func or(s, def string) string {
 	if s == "" {
 		return def
@@ -266,7 +263,6 @@ func (t *Tx) deleteScope(sc *scope) {
 		if a := t.st.agents[member]; a != nil {
 			who = audience.and(t.aboutAgent(a))
 			a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == id })
-			t.saveAgent(a)
 		}
 		t.emit(Event{Type: "scope_member_left", Source: member}, map[string]any{"scopeId": id, "agentId": member}, who)
 	}
@@ -293,19 +289,26 @@ func (t *Tx) JoinScope(s *Session, id, member string) (map[string]any, error) {
 	if !t.mayJoin(s.p, sc, a) || !(t.controls(s.p, a) || t.runsScope(s.p, sc)) {
 		return nil, denied("the scope's policy is %s", sc.Scope.JoinPolicy)
 	}
-	t.join(sc, a)
+	if !t.join(sc, a) {
+		return nil, refuse(CodeQuota, "One agent may be in %d scopes", t.n.Limits.AgentScopes)
+	}
 	return map[string]any{"joined": true, "scope": sc.Scope, "agent": a.Agent}, nil
 }
 
-func (t *Tx) join(sc *scope, a *agent) {
+// join puts an agent into a scope, and says whether it is there: one that is in too many is not. The scope's record alone says
+// so, however many agents enter one at once.
+func (t *Tx) join(sc *scope, a *agent) bool {
 	if sc.has(a.Agent.ID) {
-		return
+		return true
+	}
+	if len(a.Agent.Scopes) >= t.n.Limits.AgentScopes {
+		return false
 	}
 	sc.Members = append(sc.Members, a.Agent.ID)
 	a.Agent.Scopes = append(slices.Clone(a.Agent.Scopes), sc.Scope.ID)
 	t.saveScope(sc)
-	t.saveAgent(a)
 	t.emit(Event{Type: "scope_member_joined", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, t.aboutScope(sc).and(t.aboutAgent(a)))
+	return true
 }
 
 // LeaveScope takes an agent out of a scope.
@@ -333,7 +336,6 @@ func (t *Tx) leave(sc *scope, a *agent) {
 	sc.Members = slices.DeleteFunc(slices.Clone(sc.Members), func(x string) bool { return x == a.Agent.ID })
 	a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == sc.Scope.ID })
 	t.saveScope(sc)
-	t.saveAgent(a)
 	t.emit(Event{Type: "scope_member_left", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, audience)
 	if sc.Scope.AutoDelete && len(sc.Members) == 0 && len(t.below(sc.Scope.ID)) == 0 {
 		t.deleteScope(sc)

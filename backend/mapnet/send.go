@@ -212,7 +212,7 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames *fan, ite
 	keep := item != "" || meta.Delivery == "acknowledged" || meta.Delivery == "guaranteed"
 	switch {
 	case item == "" && p.takesNothing():
-		t.failed(msg, msg.From, "the recipient takes no messages")
+		t.failed(msg, target, msg.From, "the recipient takes no messages")
 		return "", false
 	case live && frames.sent[p.Participant]:
 		t.delivered(msg, meta, target)
@@ -223,12 +223,12 @@ func (t *Tx) hand(msg Message, meta MessageMeta, target string, frames *fan, ite
 		t.delivered(msg, meta, target)
 		return p.Participant, true
 	case !live && item == "" && t.st.agents[target] == nil:
-		t.failed(msg, msg.From, "the recipient is not connected")
+		t.failed(msg, target, msg.From, "the recipient is not connected")
 		return "", false
 	}
 	q := t.enqueue(msg, meta, target, item)
 	if q == nil {
-		t.failed(msg, msg.From, "too much waits for the recipient")
+		t.failed(msg, target, msg.From, "too much waits for the recipient")
 		return "", false
 	}
 	if !live {
@@ -270,9 +270,17 @@ func (t *Tx) delivered(msg Message, meta MessageMeta, target string) {
 	t.emit(Event{Type: "message_delivered", Source: msg.From}, flat(data, meta, msg), t.aboutMessage(msg, meta, target))
 }
 
-func (t *Tx) failed(msg Message, from, reason string) {
+// failed tells that a message did not come to target, to those who may hear of the message. Who is not here any more may have been
+// hidden.
+func (t *Tx) failed(msg Message, target, from, reason string) {
 	_, meta := t.stamped(msg.Meta)
-	t.emit(Event{Type: "message_failed", Source: from}, map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "reason": reason}, t.aboutMessage(msg, meta))
+	about := t.aboutMessage(msg, meta, target)
+	for _, id := range []string{from, target} {
+		if _, far := t.remote(id); about.All && !far && t.st.agents[id] == nil && t.st.participants[id] == nil {
+			about = Audience{Names: []string{from, target}}
+		}
+	}
+	t.emit(Event{Type: "message_failed", Source: from}, map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "reason": reason}, about)
 }
 
 // aboutMessage is who may hear of a message: everybody, as the protocol's observers expect, unless somebody in it is
@@ -333,14 +341,14 @@ func (t *Tx) Inject(s *Session, q Inject) (map[string]any, error) {
 }
 
 // Directive hands an agent what the operator wrote to it; key is its own. handed is called once, with whether it was
-// written to a connection. It must not wait.
+// written to a connection: to one that the operator stopped it is not. It must not wait.
 func (t *Tx) Directive(agent, key string, payload Raw, priority string, handed func(bool)) {
 	a := t.st.agents[agent]
 	var p *participant
 	if a != nil {
 		p = t.st.participants[a.Owner]
 	}
-	if p == nil || p.conn == nil {
+	if p == nil || p.conn == nil || p.Stopped != "" || a.usable() != nil {
 		t.after(func() { handed(false) })
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ const (
 	kindAsked   = "asked"
 	kindGrant   = "grant"
 	kindName    = "name"
+	kindLeft    = "left"
 )
 
 // state is a network in memory.
@@ -31,6 +33,7 @@ type state struct {
 	owned        map[string][]string // agents, by the participant that speaks for them
 	names        map[string]*name    // that belong to somebody who proved themselves
 	namesDue     int64
+	left         map[string]*left // by agent
 	scopes       map[string]*scope
 	convs        map[string]*conversation
 	turns        map[string]*conversation // by turn
@@ -135,6 +138,13 @@ type conversation struct {
 	turns []*Turn
 	byID  map[string]int // place in turns
 	bytes int            // of turns
+	said  int            // bytes of what it says of itself, its members and its threads
+	// speakers are who spoke, by thread.
+	speakers map[string]map[string]bool
+}
+
+func newConversation() *conversation {
+	return &conversation{byID: map[string]int{}, speakers: map[string]map[string]bool{}}
 }
 
 // window counts within a minute.
@@ -144,7 +154,7 @@ type window struct {
 }
 
 func newState() *state {
-	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, scopes: map[string]*scope{},
+	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
 		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
 		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
@@ -160,14 +170,23 @@ func (n *Net) load(ctx context.Context) error {
 		}
 		return nil
 	}
+	// Names of before they had a bound are cut, also as they are kept: else they would be read at every start.
+	var cut []Record
+	keep := func(r Record, v any) { cut = append(cut, Record{Kind: r.Kind, ID: r.ID, Body: encode(v)}) }
 	now := n.Now().UnixMilli()
 	err := n.Store.Records(ctx, func(r Record) error {
 		switch r.Kind {
 		case kindAgent:
 			a := &agent{}
 			st.agents[r.ID] = a
+			if err := read(r, a); err != nil {
+				return err
+			}
 			a.bytes = len(r.Body)
-			return read(r, a)
+			if clip(&a.Agent.Name, &a.Agent.Role) {
+				keep(r, a)
+				a.bytes = len(encode(a.Agent))
+			}
 		case kindScope:
 			s := &scope{}
 			st.scopes[r.ID] = s
@@ -181,12 +200,25 @@ func (n *Net) load(ctx context.Context) error {
 			if p.AwaySince == 0 {
 				p.AwaySince = now
 			}
+			if clip(&p.Name, new(string)) {
+				keep(r, &p.session)
+			}
 			p.caps = effective(p.Declared)
 			st.sessions[p.ID], st.participants[p.Participant] = p, p
 		case kindConv:
-			c := &conversation{byID: map[string]int{}}
+			c := newConversation()
 			st.convs[r.ID] = c
-			return read(r, c)
+			if err := read(r, c); err != nil {
+				return err
+			}
+			c.said = len(r.Body)
+			if c.clip() {
+				keep(r, c)
+				c.said = len(encode(c))
+			}
+			for _, th := range c.Threads {
+				th.TurnCount = 0 // its turns say
+			}
 		case kindTurn:
 			t := &Turn{}
 			turns = append(turns, t)
@@ -209,6 +241,10 @@ func (n *Net) load(ctx context.Context) error {
 			x := &name{}
 			st.names[r.ID] = x
 			return read(r, x)
+		case kindLeft:
+			l := &left{}
+			st.left[r.ID] = l
+			return read(r, l)
 		case kindGrant:
 			g := &Grant{}
 			st.grants[r.ID] = g
@@ -218,6 +254,11 @@ func (n *Net) load(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(cut) > 0 {
+		if err := n.Store.Commit(ctx, cut, nil, nil); err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(turns, func(a, b *Turn) int { return strings.Compare(a.ID, b.ID) })
 	for _, t := range turns {
@@ -236,7 +277,16 @@ func (n *Net) load(ctx context.Context) error {
 		}
 	}
 	for _, a := range st.agents {
-		a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(id string) bool { return st.scopes[id] == nil })
+		a.Agent.Scopes = []string{}
+	}
+	for _, id := range slices.Sorted(maps.Keys(st.scopes)) {
+		for _, member := range st.scopes[id].Members {
+			if a := st.agents[member]; a != nil {
+				a.Agent.Scopes = append(a.Agent.Scopes, id)
+			}
+		}
+	}
+	for _, a := range st.agents {
 		owner := a.Owner
 		if st.participants[owner] == nil {
 			owner = ""
@@ -257,14 +307,36 @@ func (n *Net) load(ctx context.Context) error {
 	return nil
 }
 
+// add puts a turn at the end of a conversation. What it changes of that and of its thread is kept with the turn alone, however
+// long the record of the conversation is.
 func (c *conversation) add(t *Turn) {
 	c.byID[t.ID] = len(c.turns)
 	c.turns = append(c.turns, t)
 	c.bytes += t.size()
+	c.Conversation.UpdatedAt = max(c.Conversation.UpdatedAt, t.Timestamp)
+	th := c.thread(t.ThreadID)
+	if th == nil {
+		return
+	}
+	if c.speakers[th.ID] == nil {
+		c.speakers[th.ID] = map[string]bool{}
+	}
+	c.speakers[th.ID][t.Participant] = true
+	th.TurnCount, th.ParticipantCount, th.UpdatedAt = th.TurnCount+1, len(c.speakers[th.ID]), max(th.UpdatedAt, t.Timestamp)
+}
+
+// clip cuts the names that members have from their agents, and says whether any was too long.
+func (c *conversation) clip() (long bool) {
+	for _, m := range c.Members {
+		if m.AgentInfo != nil && clip(&m.AgentInfo.Name, &m.AgentInfo.Role) {
+			long = true
+		}
+	}
+	return long
 }
 
 func (t *Turn) size() int {
-	n := len(t.Content) + len(t.Metadata)
+	n := len(t.ContentType) + len(t.Content) + len(t.Metadata)
 	if v := t.Visibility; v != nil {
 		for _, name := range slices.Concat(v.IDs, v.Roles) {
 			n += len(name)
@@ -368,7 +440,7 @@ func (t *Tx) due() {
 		for _, m := range slices.Clone(q) {
 			if m.ExpiresAt <= t.now && !t.flies(m) {
 				t.unqueue(agent, m)
-				t.failed(m.Message, m.from(), "expired")
+				t.failed(m.Message, m.Agent, m.from(), "expired")
 			}
 		}
 	}

@@ -80,11 +80,12 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 // maxReason is how long a reason may be that is kept, in bytes.
 const maxReason = 1000
 
-func clipped(reason string) string {
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "")
+// clipped is a text cut to so many bytes.
+func clipped(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
 	}
-	return reason
+	return text
 }
 
 // stateChanged tells of a state that an agent has come to, and why if somebody said so.
@@ -116,7 +117,7 @@ func (t *Tx) Steer(s *Session, id, verb, reason string) (map[string]any, error) 
 	if !t.controls(s.p, a) {
 		return nil, denied("the agent is somebody else's")
 	}
-	if err := t.steer(a, verb, clipped(reason)); err != nil {
+	if err := t.steer(a, verb, clipped(reason, maxReason)); err != nil {
 		return nil, err
 	}
 	return map[string]any{map[string]string{"stop": "stopping", "suspend": "suspended", "resume": "resumed"}[verb]: true, "agent": a.Agent}, nil

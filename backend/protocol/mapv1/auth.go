@@ -272,6 +272,9 @@ func (c *conn) closeSession(ctx context.Context, q call) error {
 	}
 	s := c.session
 	return c.b.Net.Do(ctx, func(tx *mapnet.Tx) error {
+		if err := capable(tx, s, ""); err != nil {
+			return err
+		}
 		out, own, err := tx.CloseSession(s, p.ID)
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ func (b *Binding) Presence(agent string, connected bool) {
 	nudge(b.presence)
 }
 
-// direct has somebody look after the mailbox of every connected agent.
+// direct has somebody look after the mailbox of every connected agent that the operator did not stop.
 func (b *Binding) direct(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -39,6 +39,11 @@ func (b *Binding) direct(ctx context.Context) {
 			online[agent] = true
 		}
 		b.mu.Unlock()
+		_ = b.do(ctx, func(tx *mapnet.Tx) { // which says itself what went wrong
+			for _, agent := range tx.Deaf(online) {
+				delete(online, agent)
+			}
+		})
 		for agent, stop := range running {
 			if !online[agent] {
 				stop()

@@ -186,9 +186,10 @@ func (c *conn) gone() {
 	}
 }
 
-// Stop stops an agent that the operator stopped; id is the agent's in the fleet.
+// Stop stops whom the operator stopped; id is theirs in the fleet.
 func (b *Binding) Stop(id string) {
 	err := b.Net.Do(context.Background(), func(tx *mapnet.Tx) error { tx.StopByPerson(id); return nil })
+	nudge(b.presence)
 	if err != nil {
 		b.Log.Error("an agent could not be stopped", "protocol", Name, "err", err)
 	}
@@ -196,7 +197,10 @@ func (b *Binding) Stop(id string) {
 
 // Resume lets an agent go on that the operator had stopped; id is the agent's in the fleet.
 func (b *Binding) Resume(id string) error {
-	return b.Net.Do(context.Background(), func(tx *mapnet.Tx) error { tx.ResumeByPerson(id); return nil })
+	err := b.Net.Do(context.Background(), func(tx *mapnet.Tx) error { tx.ResumeByPerson(id); return nil })
+	nudge(b.presence)
+	nudge(b.outbound)
+	return err
 }
 
 // Revoked ends what an agent that the operator revoked has here: its own connection and grants, and those of everybody who

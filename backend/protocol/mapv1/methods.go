@@ -96,8 +96,8 @@ func methods() map[string]method {
 		}) (map[string]any, error) {
 			return t.GetAgent(s, p.ID, p.Include)
 		}),
-		"map/agents/register": with("lifecycle.canRegister", register((*mapnet.Tx).Register)),
-		"map/agents/spawn":    with("lifecycle.canSpawn", register((*mapnet.Tx).Spawn)),
+		"map/agents/register": with("lifecycle.canRegister", (*mapnet.Tx).Register),
+		"map/agents/spawn":    with("lifecycle.canSpawn", (*mapnet.Tx).Spawn),
 		"map/agents/unregister": leaving("", func(t *mapnet.Tx, s *mapnet.Session, p agentID) (map[string]any, error) {
 			return t.Unregister(s, p.ID, p.Reason)
 		}),
@@ -169,16 +169,6 @@ func methods() map[string]method {
 		"workspace/search":       searchMethod(),
 		"workspace/list":         listMethod(),
 		"workspace/read":         readMethod(),
-	}
-}
-
-// register is a method that makes an agent known.
-func register(fn func(*mapnet.Tx, *mapnet.Session, mapnet.Register) (map[string]any, error)) func(*mapnet.Tx, *mapnet.Session, mapnet.Register) (map[string]any, error) {
-	return func(t *mapnet.Tx, s *mapnet.Session, p mapnet.Register) (map[string]any, error) {
-		if err := mapnet.CheckRelationships(p.Relationships); err != nil {
-			return nil, err
-		}
-		return fn(t, s, p)
 	}
 }
 

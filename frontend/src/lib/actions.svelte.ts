@@ -59,7 +59,9 @@ function move(step: number): void {
 function moveFocus(step: number): void {
   const stops = [...document.querySelectorAll<HTMLElement>('main.page [data-stop]')].filter((el) => el.checkVisibility());
   const active = document.activeElement;
-  const at = stops.findIndex((el) => el === active || (el.parentElement !== null && active !== null && active !== document.body && el.parentElement.contains(active)));
+  const holds = (el: Element | null) => el !== null && active !== null && active !== document.body && el.contains(active);
+  let at = stops.findIndex(holds);
+  if (at < 0) at = stops.findIndex((el) => holds(el.parentElement)); // what stands beside it belongs to it
   const next = at < 0 ? firstStop(stops, step) : stops[Math.max(0, Math.min(stops.length - 1, at + step))];
   next?.focus();
   next?.scrollIntoView({ block: 'nearest' });

@@ -11,7 +11,8 @@ import { ui } from './ui.svelte';
 import { after } from './windowing';
 
 export interface Problem { message: string; details: { pointer: string; message: string }[] }
-export interface Held { id: string; title: Detail['title']; what: string; until: number }
+/** `back` brings the person to where they decided, if that was not at the item. */
+export interface Held { id: string; title: Detail['title']; what: string; until: number; back?: () => void }
 
 /** When a held decision leaves, in words. The clock on screen may be a second behind: it never says more than there is. */
 export function goesOut(until: number): string {
@@ -58,14 +59,11 @@ class Decisions {
   private settled(detail: Detail, said: string, what: string, next: string | null): void {
     const mine = inbox.selectedId === detail.id;
     reader.take(detail, true);
-    if (detail.held_decision) {
-      ui.endToasts(); // what Ctrl+Z takes back is this now
-      this.held = [...this.held.filter((h) => h.id !== detail.id),
-        { id: detail.id, title: detail.title, what, until: detail.held_decision.commit_at }];
-    } else {
+    if (detail.held_decision) this.keep({ id: detail.id, title: detail.title, what, until: detail.held_decision.commit_at });
+    else {
       if (!ui.firstRun) this.tell(detail, said);
+      ui.say(said);
     }
-    ui.say(detail.held_decision ? `Not sent yet: ${what}` : said);
     if (!ui.firstRun && mine) {
       if (next === null) ui.pane = 'list';
       reader.open(next, true);
@@ -77,6 +75,13 @@ class Decisions {
     inbox.patch(detail);
     if (detail.unread) void api.mark(detail.id, { read: true }).then((row) => inbox.patch(row), () => undefined); // what was decided was read
     void desk.refreshState();
+  }
+
+  /** Notes a decision that can be taken back for a while. */
+  keep(h: Held): void {
+    ui.endToasts(); // what Ctrl+Z takes back is this now
+    this.held = [...this.held.filter((x) => x.id !== h.id), h];
+    ui.say(`Not sent yet: ${h.what}`);
   }
 
   /** Says what was done. Whether its address has to be approved first turns out a moment later, and then that is said instead. */
@@ -123,7 +128,13 @@ class Decisions {
   async undo(id: string): Promise<void> {
     try {
       const detail = await api.undo(id);
+      const back = this.held.find((h) => h.id === id)?.back;
       this.forget(id);
+      if (back) {
+        back();
+        ui.say('Taken back');
+        return;
+      }
       ui.view = detail.box;
       if (inbox.box !== detail.box || inbox.searching) await inbox.show({ box: detail.box, q: '', scope: 'all' });
       else await inbox.reload();

@@ -249,3 +249,71 @@ test('names of wide letters stay in their boxes, and nobody is called proved who
   await p.locator('svg a[data-node]').click();
   await page.says('main', /Nobody has proved who it is/);
 });
+
+test('an answer to what few may read says for whom it is, and is for them alone', async ({ page, p }) => {
+  const lead = await agent(p, 'lead');
+  const tester = await agent(p, 'tester');
+  const { conversation } = await lead.ask('mail/create', { subject: 'Plan', initialParticipants: [{ id: 'human' }, { id: 'tester' }], initialTurn: { contentType: 'text', content: { text: 'Hello all' } } });
+  const says = (text, more = {}) => tester.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text }, visibility: { type: 'participants', ids: ['human'] }, ...more });
+  await says('Between us');
+  await says('Shall I?', { metadata: { expectsResponse: true } });
+  await page.keys('g', 'v');
+  await page.says('main [data-stop]', /Plan/);
+  await p.locator('main [data-stop]').first().click();
+  await page.says('main .turns', /waits for your answer/);
+  const chosen = () => p.locator('main form select').first().evaluate((e) => e.selectedOptions[0].text);
+  await p.selectOption('main form select', 'lead');
+  for (const [to, text] of [['Between us', 'my secret'], ['Shall I?', 'my leave']]) {
+    await p.locator('main .turns li', { hasText: to }).first().locator('.answer').click();
+    assert.equal(await chosen(), 'tester');
+    await p.keyboard.type(text);
+    await page.keys('Control+Enter');
+    await page.says('main .turns', new RegExp(text));
+  }
+  await p.locator('main .turns li', { hasText: 'Hello all' }).first().locator('.answer').click();
+  assert.equal(await chosen(), 'everybody in it');
+  await p.keyboard.type('for all');
+  await page.keys('Control+Enter');
+  await page.says('main .turns', /for all/);
+  const read = async (who) => (await who.ask('mail/turns/list', { conversationId: conversation.id })).turns.map((t) => t.content.text);
+  assert.deepEqual(await read(lead), ['Hello all', 'for all']);
+  assert.deepEqual(await read(tester), ['Hello all', 'Between us', 'Shall I?', 'my secret', 'my leave', 'for all']);
+});
+
+test('the keys go from turn to turn, whatever holds the focus within', async ({ hub, page, p }) => {
+  await agent(p, 'planner');
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'Four', with: ['planner'] });
+  for (let i = 1; i < 5; i++) await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: `Turn ${i}` });
+  await page.at(`#/conversations/${talk.id}`);
+  await page.says('main .turns', /Turn 4/);
+  const at = () => p.evaluate(() => /Turn \d/.exec(document.activeElement.closest('li')?.innerText ?? '')?.[0]);
+  for (const [key, want] of ['k4', 'k3', 'k2', 'k1', 'k1', 'j2', 'j3', 'j4', 'j4'].map((x) => [x[0], `Turn ${x[1]}`])) {
+    await page.keys(key);
+    assert.equal(await at(), want, key);
+  }
+  await page.keys('k');
+  await p.locator('main .turns li', { hasText: 'Turn 2' }).locator('.answer').focus();
+  await page.keys('j');
+  assert.equal(await at(), 'Turn 3');
+});
+
+test('an answer in a conversation is kept back for a while and taken back as from the inbox', { settings: { 'resolve.hold_seconds': 60 } }, async ({ page, p }) => {
+  const a = await agent(p, 'planner');
+  const { conversation } = await a.ask('mail/create', { subject: 'Plan', initialParticipants: [{ id: 'human' }] });
+  await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Ship it?' }, metadata: { expectsResponse: true } });
+  await page.keys('g', 'v');
+  await page.says('main [data-stop]', /Plan/);
+  await p.locator('main [data-stop]').first().click();
+  await page.says('main .turns', /waits for your answer/);
+  await p.locator('main .answer').first().click();
+  await p.keyboard.type('Not today');
+  await page.keys('Control+Enter');
+  await page.says('.toast', /Not sent yet: Not today.*goes out in/s);
+  assert.equal(await p.inputValue('main textarea'), '');
+  await page.keys('Control+z');
+  await until('it is as it was', () => p.inputValue('main textarea'), (v) => v === 'Not today');
+  await page.says('main form', /In answer to planner/);
+  await page.says('main .turns', /waits for your answer/);
+  assert.equal((await a.got()).filter((f) => f.method === 'map/message').length, 0);
+  assert.equal(await p.locator('.toast').count(), 0);
+});
