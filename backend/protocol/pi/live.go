@@ -68,7 +68,7 @@ type epoch struct {
 	rec    transcript.Session
 	was    *pirpc.Info          // what was known of it when another took its place
 	offset int                  // rows that were there before
-	left   map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them
+	left   map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them; nil: nothing goes on
 	joined map[int]pirpc.Row    // those of them that went on, by the numbers that they have now
 	dirty  map[int]*pirpc.Row
 	moved  bool
@@ -124,12 +124,14 @@ func (l *live) introduce(e *epoch) {
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
 	select {
-	case <-e.ready: // so that history is not read where it is known
+	case <-e.ready: // so that it is known what there is of its history
 	case <-e.ctx.Done():
 		return
 	}
-	if had.Messages > 0 && !l.known(e) {
-		_, _ = l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}) // without it the transcript begins here
+	if had.Messages > 0 && (e.offset == 0 || e.left == nil) { // a relay that is back hands over itself what was said meanwhile
+		if r, err := l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}); err != nil && l.epoch() == e {
+			l.note("what was said in this session before, while the hub did not follow it, could not be read: " + cmp.Or(oneLine(r.Error, 500), "pi gave no answer"))
+		}
 	}
 	l.work.Go(func() {
 		for _, name := range []string{"get_commands", "get_available_models", "get_available_thinking_levels"} {
@@ -156,13 +158,6 @@ func (l *live) epoch() *epoch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cur
-}
-
-// known says whether the transcript has rows from an earlier life of the session.
-func (l *live) known(e *epoch) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return e.offset > 0
 }
 
 // take applies a record of pi's.

@@ -209,6 +209,9 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	}
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
+	if e == l.cur && had.Rows > 0 {
+		l.s.Known(had.LastSeen)
+	}
 	l.began(e, had)
 	return nil
 }

@@ -1,0 +1,81 @@
+package backend
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// remembers has a pi that has just been connected answer what it has been told.
+func (p relayedPi) remembers(messages ...msg) {
+	p.t.Helper()
+	for {
+		if m := p.hear(); m["type"] == "get_messages" {
+			p.say(msg{"type": "response", "command": "get_messages", "id": m["id"], "success": messages != nil, "data": msg{"messages": messages}})
+			return
+		}
+	}
+}
+
+// What was said in a session that the hub has, while it did not follow it, is in its transcript when it is taken up again;
+// what pi will not say of that is said to be missing.
+func TestPiSaidOutsideTheHub(t *testing.T) {
+	h := openHouse(t)
+	hello, who := msg{"type": "relay_hello", "folder": h.dir}, msg{"sessionId": "far", "messageCount": 3}
+	user := func(text string, at time.Time) msg {
+		return msg{"role": "user", "content": text, "timestamp": at.UnixMilli()}
+	}
+	inside := user("inside", time.Now())
+	leave := func(p relayedPi) {
+		t.Helper()
+		_ = p.conn.CloseNow()
+		eventually(t, "it has ended", func() bool { return h.piState("far") == "exited" })
+	}
+	p := h.relayPi(hello, msg{"sessionId": "far"})
+	p.say(msg{"type": "message_end", "message": inside})
+	h.waitPiText("far", "user: inside")
+	leave(p)
+	outside := user("outside", time.Now().Add(time.Minute))
+	p = h.relayPi(hello, who)
+	p.remembers(inside, outside)
+	h.waitPiText("far", "the next entry was said while the hub did not follow this session\n", "user: outside")
+	if got := h.piText("far"); strings.Count(got, "user: inside") != 1 {
+		t.Errorf("%s", got)
+	}
+	leave(p)
+	p = h.relayPi(hello, who)
+	p.remembers()
+	h.waitPiText("far", "what was said in this session before, while the hub did not follow it, could not be read: pi refused it without a reason")
+	if got := h.piText("far"); strings.Count(got, "user: ") != 2 {
+		t.Errorf("%s", got)
+	}
+	leave(p)
+}
+
+// A session that pi keeps is read on from where it was read to.
+func TestPiFilesAreReadOn(t *testing.T) {
+	folder, agent := t.TempDir(), t.TempDir()
+	t.Setenv("PI_CODING_AGENT_SESSION_DIR", agent)
+	h := openHouse(t)
+	file := filepath.Join(agent, "kept.jsonl")
+	text := `{"type":"session","version":3,"id":"kept","cwd":"` + folder + `"}` + "\n" + `{"type":"message","id":"1","message":{"role":"user","content":"mend the parser","timestamp":1795975473430}}` + "\n"
+	read := func(want string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h.operator().call("POST", "/api/pi-files", msg{"folder": folder, "file": file}).want(http.StatusCreated)
+		if got := h.piText("kept"); got != want {
+			t.Errorf("%q", got)
+		}
+	}
+	const first = "1 user: mend the parser\n"
+	read(first)
+	text += `{"type":"message","id":"2","parentId":"1","message":{"role":"user","content":"and the lexer","timestamp":1795975473431}}` + "\n"
+	const then = first + "2 notice: the next entry was said while the hub did not follow this session\n3 user: and the lexer\n"
+	read(then)
+	read(then)
+}
