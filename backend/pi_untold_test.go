@@ -92,6 +92,52 @@ func TestPiAnswersOfAHubThatWasKilled(t *testing.T) {
 	}
 }
 
+// An answer that a relay is to write counts as told once the relay has said that it wrote it. Of one that the relay did not
+// live to confirm it is not known, until the relay is back and says so after all, or asks again; pi that ended without it
+// never had it.
+func TestPiAnswersAreConfirmedByTheRelay(t *testing.T) {
+	h := openHouse(t)
+	hello := msg{"type": "relay_hello", "folder": h.dir, "again": true, "confirms": true}
+	ask := func(p relayedPi, id string) (item string) {
+		t.Helper()
+		p.say(msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""})
+		item = walk(h.waitPiAsks(1)[0], []string{"id"})
+		h.operator().call("POST", "/v1/messages/"+item+"/resolve", msg{"resolution": "answered", "value": "approve"}).want(http.StatusOK)
+		p.answer(id)
+		if lost, track, onWay, _ := h.stands(item); lost != "" || track != "" || !onWay {
+			t.Errorf("%s before it was written: %q %q %v", id, lost, track, onWay)
+		}
+		return item
+	}
+	becomes := func(item, want string) {
+		t.Helper()
+		eventually(t, "it is "+want, func() bool {
+			_, track, onWay, _ := h.stands(item)
+			return track == want && !onWay
+		})
+	}
+	p := h.relayPi(hello, msg{"sessionId": "far"})
+	confirmed := ask(p, "confirmed")
+	p.say(msg{"type": "relay_wrote", "id": "confirmed"})
+	becomes(confirmed, "delivered-to-agent")
+	late, lost := ask(p, "late"), ask(p, "lost")
+	_ = p.conn.CloseNow()
+	becomes(late, "not-known")
+	becomes(lost, "not-known")
+	eventually(t, "it is out of reach", func() bool { return h.piState("far") == "exited" })
+	p = h.relayPi(hello, msg{"sessionId": "far"})
+	p.say(msg{"type": "relay_wrote", "id": "late"})
+	becomes(late, "delivered-to-agent")
+	again := ask(p, "lost")
+	becomes(lost, "not-delivered")
+	if d := h.operator().call("GET", "/api/items/"+again, nil).want(http.StatusOK); !strings.Contains(string(d.body), "Asked again: the relay was lost before your answer reached pi.") {
+		t.Errorf("%s", d.body)
+	}
+	p.say(msg{"type": "relay_exit", "code": 0})
+	_ = p.conn.Close(1000, "")
+	becomes(again, "not-delivered")
+}
+
 // A pi that does not say what its session is called gets a name of the hub's making, and can be told things and ended.
 func TestPiThatDoesNotSayWhoItIs(t *testing.T) {
 	for _, state := range []string{"", "{}", `{"sessionId":""}`, `{"sessionId":7}`, "error"} {

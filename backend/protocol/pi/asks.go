@@ -50,22 +50,28 @@ func (l *live) ask(a pirpc.Ask) {
 	l.work.Go(func() {
 		defer end(nil)
 		answer := l.answerTo(ctx, e, w, a, prompt)
-		if l.give(w, a, answer) {
-			l.arrived(ctx, w)
-		} else {
+		switch l.give(w, a, answer) {
+		case told:
+			l.arrived(ctx, w.item)
+		case lost:
+			l.lostWith(ctx, e, w, a)
+		default:
 			l.tooLate(ctx, w)
 		}
 	})
 }
 
-// give tells pi the answer to a dialog, and says whether it was still waited for, and written.
-func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) bool {
-	went := make(chan bool, 1)
-	return l.answer(w, a, answer, func(wrote bool) { went <- wrote }) && <-went
+// give tells pi the answer to a dialog, and says what became of it: one that is not waited for any more is missed.
+func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) fate {
+	went := make(chan fate, 1)
+	if !l.answer(w, a, answer, func(f fate) { went <- f }) {
+		return missed
+	}
+	return <-went
 }
 
 // answer is give without waiting for what went is told.
-func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(wrote bool)) bool {
+func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(fate)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.asks, a.ID)
@@ -85,11 +91,11 @@ func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(wr
 }
 
 // arrived says, where it was written down that an answer was given, that it was handed to pi.
-func (l *live) arrived(ctx context.Context, w *waiting) {
-	if w.item == "" {
+func (l *live) arrived(ctx context.Context, item string) {
+	if item == "" {
 		return
 	}
-	if _, err := l.b.Inbox.Told(context.WithoutCancel(ctx), w.item); err != nil {
+	if _, err := l.b.Inbox.Told(context.WithoutCancel(ctx), item); err != nil {
 		l.b.Log.Error("that an answer was handed over could not be noted", "protocol", Name, "err", err)
 	}
 }

@@ -20,10 +20,27 @@ import (
 type link interface {
 	// Write hands it a record, without waiting.
 	Write(record []byte) error
-	// Hand is Write that says afterwards, once, whether the record was written; not where it fails.
-	Hand(record []byte, went func(wrote bool)) error
+	// Hand is Write for the answer to a dialog: it says afterwards, once, what became of it; not where it fails.
+	Hand(record []byte, went func(fate)) error
 	// Stop asks for its end, without waiting.
 	Stop()
+}
+
+// fate is what became of an answer that was handed over: pi has it, will never have it, or nobody knows.
+type fate int
+
+const (
+	missed fate = iota
+	told
+	lost
+)
+
+// fateOf is that of a record which was written, or was not.
+func fateOf(wrote bool) fate {
+	if wrote {
+		return told
+	}
+	return missed
 }
 
 // live is one pi that runs.
@@ -233,11 +250,11 @@ func (l *live) replace(was *pirpc.Info) {
 // write hands a record to pi. One that does not take it cannot be told anything any more: it is ended.
 func (l *live) write(record []byte) { l.wrote(l.link.Write(record)) }
 
-// reply is write for an answer of somebody's: went says once whether it was written.
-func (l *live) reply(record []byte, went func(wrote bool)) {
+// reply is write for an answer of somebody's: went says once what became of it.
+func (l *live) reply(record []byte, went func(fate)) {
 	err := l.link.Hand(record, went)
 	if err != nil {
-		went(false)
+		went(missed)
 	}
 	l.wrote(err)
 }

@@ -225,7 +225,7 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())
 	}
 	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
-	l.link, l.folder, l.args, l.resume = p, s.Folder, Shown(args[2:]), s.Resume
+	l.link, l.folder, l.args, l.resume = own{p}, s.Folder, Shown(args[2:]), s.Resume
 	stopped := context.AfterFunc(ctx, func() { l.end(byHub) })
 	l.begin()
 	go func() {
@@ -234,6 +234,13 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		l.read(p)
 	}()
 	return l, nil
+}
+
+// own is a process of the hub's own.
+type own struct{ *piproc.Process }
+
+func (o own) Hand(record []byte, went func(fate)) error {
+	return o.Process.Hand(record, func(wrote bool) { went(fateOf(wrote)) })
 }
 
 // read takes what a process says until it has ended.
