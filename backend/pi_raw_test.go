@@ -32,7 +32,7 @@ func TestPiFoldersAndToolsAreRaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := h.relayPi(msg{"type": "relay_hello", "folder": folder}, msg{"sessionId": id, "sessionFile": "/sessions/" + id + ".jsonl"})
-		p.say(msg{"type": "extension_ui_request", "id": "g", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": c.tool, "call": "c1", "input": msg{"path": "x"}})})
+		p.say(msg{"type": "extension_ui_request", "id": "g", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": c.tool, "call": "c1", "folder": folder, "input": msg{"path": "x"}})})
 		if c.allowed {
 			if got := p.answer("g"); !strings.Contains(fmt.Sprint(got["value"]), `"allow"`) {
 				t.Errorf("%q in %q: %v", c.tool, c.folder, got)
@@ -52,6 +52,44 @@ func TestPiFoldersAndToolsAreRaw(t *testing.T) {
 				t.Errorf("it is taken up again in %q, %v", s.Folder, err)
 			}
 			h.endPi(again)
+		}
+	}
+}
+
+// A session that was opened from a file works in the folder of the file, wherever its pi was started: rules judge its calls
+// there, its card and its page say so, and a gate that does not say where is asked about.
+func TestPiWorksWhereItsSessionIs(t *testing.T) {
+	h := openHouse(t)
+	here, there, link := t.TempDir(), t.TempDir(), filepath.Join(h.dir, "link")
+	if err := os.Symlink(here, link); err != nil {
+		t.Fatal(err)
+	}
+	h.operator().call("POST", "/api/rules", msg{"verdict": "allow", "match": msg{"protocol": "pi", "tool": "write", "folder": link}}).want(http.StatusCreated)
+	file := filepath.Join(h.dir, "there.jsonl")
+	if err := os.WriteFile(file, []byte(`{"type":"session","id":"there","cwd":"`+there+`"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for id, c := range map[string]struct {
+		file   string
+		folder any
+		card   string // "": it is allowed
+		page   string
+	}{
+		"here": {"", here, "", link}, "there": {file, there, there, there}, "moved": {"", there, there, link}, "nowhere": {"", nil, "-", link},
+	} {
+		p := h.relayPi(msg{"type": "relay_hello", "folder": link}, msg{"sessionId": id, "sessionFile": c.file})
+		p.say(msg{"type": "extension_ui_request", "id": "g", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": "write", "call": "c1", "folder": c.folder, "input": msg{"path": "x"}})})
+		if c.card == "" {
+			if got := p.answer("g"); !strings.Contains(fmt.Sprint(got["value"]), `"allow"`) {
+				t.Errorf("%s: %v", id, got)
+			}
+		} else if it, err := h.hub.inbox.Get(t.Context(), walk(h.waitPiAsks(1)[0], []string{"id"})); err != nil || it.Content.Call.Folder != strings.Trim(c.card, "-") {
+			t.Errorf("%s: its card says %+v, %v", id, it.Content.Call, err)
+		}
+		_ = p.conn.CloseNow()
+		eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" && len(h.piAsks()) == 0 })
+		if s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id); err != nil || s.Folder != c.page {
+			t.Errorf("%s: its page says %q, %v", id, s.Folder, err)
 		}
 	}
 }

@@ -35,7 +35,7 @@ const (
 func TestPiAnswersOfAHubThatWasKilled(t *testing.T) {
 	h := openHouse(t)
 	hello := msg{"type": "relay_hello", "folder": h.dir, "again": true}
-	gate := msg{"type": "extension_ui_request", "id": "gate", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": "bash", "call": "c1", "input": msg{"command": "ls"}})}
+	gate := msg{"type": "extension_ui_request", "id": "gate", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": "bash", "call": "c1", "folder": h.dir, "input": msg{"command": "ls"}})}
 	confirm := func(id string) msg {
 		return msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""}
 	}

@@ -79,6 +79,9 @@ func Files(folder string, getenv func(string) string) ([]File, error) {
 
 // read finds out what a file is about, and in which folder it was.
 func (f *File) read() (folder string, ok bool) {
+	if info, err := os.Stat(f.Path); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return "", false

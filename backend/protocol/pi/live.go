@@ -133,6 +133,7 @@ func (l *live) introduce(e *epoch) {
 		}
 		noted = true
 	}
+	l.settleIn(e)
 	l.mu.Lock()
 	e.said = l.b.Now()
 	l.mu.Unlock()
@@ -157,6 +158,24 @@ func (l *live) introduce(e *epoch) {
 			}
 		}
 	})
+}
+
+// settleIn takes over the folder that a session works in from the file that pi keeps of it, which outranks the one that pi
+// was started in. There is no file of a new one.
+func (l *live) settleIn(e *epoch) {
+	l.mu.Lock()
+	f := File{Path: l.s.Info.SessionFile}
+	l.mu.Unlock()
+	folder, ok := f.read()
+	if !ok || folder == "" {
+		return
+	}
+	folder = l.named(folder)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e == l.cur {
+		l.folder, e.rec.Folder, e.moved = folder, folder, true
+	}
 }
 
 // look asks how a setting stands that pi may have taken in its own way: a model has the levels that it has.
