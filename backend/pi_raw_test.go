@@ -94,6 +94,36 @@ func TestPiWorksWhereItsSessionIs(t *testing.T) {
 	}
 }
 
+// A dialog that has the id of one which has just ended is another question: it waits for the person, and what was said to
+// the other is not its answer.
+func TestPiDialogsOfOneID(t *testing.T) {
+	h := openHouse(t)
+	p := h.relayPi(msg{"type": "relay_hello", "folder": h.dir}, msg{"sessionId": "far"})
+	ask := func(call string) {
+		p.say(msg{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": msg{"command": call}})
+		p.say(msg{"type": "extension_ui_request", "id": "same", "method": "confirm", "title": "Run " + call + "?", "message": ""})
+	}
+	ask("first")
+	first := walk(h.waitPiAsks(1)[0], []string{"id"})
+	p.say(msg{"type": "tool_execution_end", "toolCallId": "first", "toolName": "bash", "result": msg{"content": "x"}})
+	ask("second")
+	if got := p.answer("same"); got["cancelled"] != true {
+		t.Errorf("the first is told %v", got)
+	}
+	var second string
+	eventually(t, "the second waits", func() bool {
+		open := h.piAsks()
+		if len(open) == 1 {
+			second = walk(open[0], []string{"id"})
+		}
+		return len(open) == 1 && second != first
+	})
+	h.operator().call("POST", "/v1/messages/"+second+"/resolve", msg{"resolution": "answered", "value": "approve"}).want(http.StatusOK)
+	if got := p.answer("same"); got["confirmed"] != true {
+		t.Errorf("the second is told %v", got)
+	}
+}
+
 // relayedPi is a pi in a terminal, as its relay connects it.
 type relayedPi struct {
 	t    testing.TB

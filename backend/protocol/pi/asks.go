@@ -74,6 +74,9 @@ func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) fate {
 func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(fate)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.asks[a.ID] != w { // it has ended, and another one may have its id by now
+		return false
+	}
 	delete(l.asks, a.ID)
 	record, fx, err := l.s.Answer(a.ID, answer, l.b.Now())
 	l.apply(fx)

@@ -233,6 +233,7 @@ func (l *live) apply(fx pirpc.Effects) {
 	l.stats = l.stats || fx.Settled
 	for _, e := range fx.Ended {
 		if w := l.asks[e.ID]; w != nil {
+			delete(l.asks, e.ID)
 			w.end(endedError(e.Why))
 		}
 	}
