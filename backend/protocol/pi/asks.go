@@ -273,7 +273,7 @@ func request(a pirpc.Ask) *inbox.Request {
 }
 
 func textSchema(a pirpc.Ask) json.RawMessage {
-	p := []wire.Member{{Name: "type", Value: wire.Quote("string")}, {Name: "title", Value: wire.Quote("Answer")}}
+	p := []wire.Member{{Name: "type", Value: wire.Quote("string")}, {Name: "title", Value: wire.Quote("Answer")}, {Name: "minLength", Value: []byte("0")}} // no text is one, too
 	if a.Placeholder != "" {
 		p = append(p, wire.Member{Name: "description", Value: wire.Quote(oneLine(a.Placeholder, 500))})
 	}
