@@ -272,7 +272,10 @@ func (s *Session) opening(what, part string, f, e fields) Block {
 // tool applies what happens to a call.
 func (s *Session) tool(part string, f fields) {
 	id := clip(f.text("toolCallId", "tool_call_id"), maxLabel)
-	if s.gone[id] && part != "start" {
+	if part == "start" {
+		delete(s.gone, id) // it counts anew
+	}
+	if s.gone[id] {
 		return // the last of the session before this one
 	}
 	r := s.toolRow(id)
