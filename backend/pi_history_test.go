@@ -79,3 +79,39 @@ func TestPiFilesAreReadOn(t *testing.T) {
 	read(then)
 	read(then)
 }
+
+// A session in a terminal whose relay was lost a moment ago may be about to be back, and is not taken up: two pi would write
+// one file. Should it be back all the same after that was done, both say so.
+func TestPiIsNotTakenUpBesideItsTerminal(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withPi, withClock(c))
+	hello, who := msg{"type": "relay_hello", "folder": h.dir}, msg{"sessionId": "far", "sessionFile": "/sessions/far.jsonl"}
+	p := h.relayPi(hello, who)
+	eventually(t, "it is there", func() bool {
+		s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", "far")
+		return err == nil && s.File != ""
+	})
+	_ = p.conn.CloseNow()
+	eventually(t, "it is out of reach", func() bool { return h.piState("far") == "exited" })
+	resume := msg{"resume": "far"}
+	h.operator().call("POST", "/api/pi", resume).want(http.StatusConflict)
+	h.restart()
+	h.operator().call("POST", "/api/pi", resume).want(http.StatusConflict)
+	c.set(noon.Add(30 * time.Second))
+	if id := h.startPi(resume); id != "far" {
+		t.Fatalf("taken up as %s", id)
+	}
+	h.relayPi(hello, who)
+	eventually(t, "both say so", func() bool {
+		all, err := h.hub.store.Transcripts().List(t.Context(), "pi", time.Time{}, 10)
+		if err != nil || len(all) != 2 {
+			return false
+		}
+		for _, s := range all {
+			if !strings.Contains(h.piText(s.ID), "another pi runs this session, too") {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -40,7 +40,8 @@ func TestPiFoldersAndToolsAreRaw(t *testing.T) {
 		} else {
 			h.waitPiAsks(1)
 		}
-		_ = p.conn.CloseNow()
+		p.say(msg{"type": "relay_exit", "code": 0})
+		_ = p.conn.Close(websocket.StatusNormalClosure, "")
 		eventually(t, "it has ended", func() bool { return h.piState(id) == "exited" && len(h.piAsks()) == 0 })
 		s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", id)
 		if err != nil || s.Folder != folder {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/pirpc"
 )
 
@@ -22,6 +23,9 @@ type File struct {
 	Title   string // as it was named, or what it was first told
 	Changed time.Time
 }
+
+// key is what the hub knows the session by.
+func (f File) key() string { return strings.TrimPrefix(fleet.PeerID(Name, f.ID), Name+"/") }
 
 const (
 	maxFiles    = 100

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/transcript"
@@ -40,7 +38,7 @@ func (b *Binding) ReadFile(ctx context.Context, folder, path string) (string, er
 	if err != nil {
 		return "", err
 	}
-	key := strings.TrimPrefix(fleet.PeerID(Name, f.ID), Name+"/")
+	key := f.key()
 	free, running := b.takeUp(key, path)
 	if running == nil {
 		defer free()
