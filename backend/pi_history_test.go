@@ -9,17 +9,6 @@ import (
 	"time"
 )
 
-// remembers has a pi that has just been connected answer what it has been told.
-func (p relayedPi) remembers(messages ...msg) {
-	p.t.Helper()
-	for {
-		if m := p.hear(); m["type"] == "get_messages" {
-			p.say(msg{"type": "response", "command": "get_messages", "id": m["id"], "success": messages != nil, "data": msg{"messages": messages}})
-			return
-		}
-	}
-}
-
 // What was said in a session that the hub has, while it did not follow it, is in its transcript when it is taken up again;
 // what pi will not say of that is said to be missing.
 func TestPiSaidOutsideTheHub(t *testing.T) {
@@ -40,14 +29,14 @@ func TestPiSaidOutsideTheHub(t *testing.T) {
 	leave(p)
 	outside := user("outside", time.Now().Add(time.Minute))
 	p = h.relayPi(hello, who)
-	p.remembers(inside, outside)
+	p.answers("get_messages", msg{"messages": []msg{inside, outside}})
 	h.waitPiText("far", "the next entry was said while the hub did not follow this session\n", "user: outside")
 	if got := h.piText("far"); strings.Count(got, "user: inside") != 1 {
 		t.Errorf("%s", got)
 	}
 	leave(p)
 	p = h.relayPi(hello, who)
-	p.remembers()
+	p.answers("get_messages", nil)
 	h.waitPiText("far", "what was said in this session before, while the hub did not follow it, could not be read: pi refused it without a reason")
 	if got := h.piText("far"); strings.Count(got, "user: ") != 2 {
 		t.Errorf("%s", got)

@@ -131,8 +131,8 @@ type relayedPi struct {
 	conn *websocket.Conn
 }
 
-// relayPi connects a pi that greets like this and answers who it is with that.
-func (h *house) relayPi(hello, state msg) relayedPi {
+// connectPi connects a pi that greets like this.
+func (h *house) connectPi(hello msg) relayedPi {
 	h.t.Helper()
 	conn, _, err := websocket.Dial(h.t.Context(), strings.Replace(h.hub.URL(), "http", "ws", 1)+"/pi", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + h.token}}})
 	if err != nil {
@@ -141,10 +141,24 @@ func (h *house) relayPi(hello, state msg) relayedPi {
 	h.t.Cleanup(func() { _ = conn.CloseNow() })
 	p := relayedPi{h.t, conn}
 	p.say(hello)
+	return p
+}
+
+// relayPi is connectPi for one that answers who it is with that.
+func (h *house) relayPi(hello, state msg) relayedPi {
+	h.t.Helper()
+	p := h.connectPi(hello)
+	p.answers("get_state", state)
+	return p
+}
+
+// answers has it answer the next command of that type.
+func (p relayedPi) answers(command string, data msg) {
+	p.t.Helper()
 	for {
-		if m := p.hear(); m["type"] == "get_state" {
-			p.say(msg{"type": "response", "command": "get_state", "id": m["id"], "success": true, "data": state})
-			return p
+		if m := p.hear(); m["type"] == command {
+			p.say(msg{"type": "response", "command": command, "id": m["id"], "success": data != nil, "data": data})
+			return
 		}
 	}
 }

@@ -138,6 +138,39 @@ func TestPiAnswersAreConfirmedByTheRelay(t *testing.T) {
 	becomes(again, "not-delivered")
 }
 
+// Pi hears no answer before it has come up: a question of then says so, and of its answer it is not known whether pi has it.
+func TestPiHearsNothingBeforeItHasComeUp(t *testing.T) {
+	h := openHouse(t)
+	p := h.connectPi(msg{"type": "relay_hello", "folder": h.dir})
+	ask := func(id, want string) (card string) {
+		t.Helper()
+		p.say(msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""})
+		item := walk(h.waitPiAsks(1)[0], []string{"id"})
+		card = string(h.operator().call("GET", "/api/items/"+item, nil).want(http.StatusOK).body)
+		h.operator().call("POST", "/v1/messages/"+item+"/resolve", msg{"resolution": "answered", "value": "approve"}).want(http.StatusOK)
+		p.answer(id)
+		eventually(t, "it is "+want, func() bool {
+			_, track, _, _ := h.stands(item)
+			return track == want
+		})
+		return card
+	}
+	var id any // of the command that asks who it is
+	for id == nil {
+		if m := p.hear(); m["type"] == "get_state" {
+			id = m["id"]
+		}
+	}
+	const early = "Asked before pi has come up: it hears no answer before that, and may count it as no."
+	if card := ask("early", "not-known"); !strings.Contains(card, early) {
+		t.Errorf("%s", card)
+	}
+	p.say(msg{"type": "response", "command": "get_state", "id": id, "success": true, "data": msg{"sessionId": "far"}})
+	if card := ask("late", "delivered-to-agent"); strings.Contains(card, early) {
+		t.Errorf("%s", card)
+	}
+}
+
 // A pi that does not say what its session is called gets a name of the hub's making, and can be told things and ended.
 func TestPiThatDoesNotSayWhoItIs(t *testing.T) {
 	for _, state := range []string{"", "{}", `{"sessionId":""}`, `{"sessionId":7}`, "error"} {

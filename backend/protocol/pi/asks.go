@@ -19,6 +19,8 @@ type waiting struct {
 	end   context.CancelCauseFunc
 	item  string // the message's id, once there is one
 	title string
+	// early says that it was asked before pi had come up, and deaf that its answer was written before that, too.
+	early, deaf bool
 	// judged is the call of the gate's that it asks leave for, once that is recorded; nil: none.
 	judged *gate.Subject
 	// call is the one of the gate's, and refused how the gate is told that it may not happen; nil: it may.
@@ -43,17 +45,19 @@ const answerName = "value"
 // ask puts a dialog before the person, without waiting. l.mu is held.
 func (l *live) ask(a pirpc.Ask) {
 	ctx, end := context.WithCancelCause(l.ctx)
-	w := &waiting{end: end}
+	w := &waiting{end: end, early: !l.s.Ready() && !l.met}
 	l.asks[a.ID] = w
 	e := l.cur
 	prompt := l.s.Info.LastPrompt
 	l.work.Go(func() {
 		defer end(nil)
 		answer := l.answerTo(ctx, e, w, a, prompt)
-		switch l.give(w, a, answer) {
-		case told:
+		switch f := l.give(w, a, answer); {
+		case f == told && w.deaf:
+			l.unheard(ctx, w.item, "Pi had not come up when it was written, and may have counted it as no: it hears nothing before.")
+		case f == told:
 			l.arrived(ctx, w.item)
-		case lost:
+		case f == lost:
 			l.lostWith(ctx, e, w, a)
 		default:
 			l.tooLate(ctx, w)
@@ -88,6 +92,7 @@ func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(fa
 		if w.refused != nil {
 			l.apply(l.s.Refused(w.call, *w.refused, l.b.Now()))
 		}
+		w.deaf = w.early && !l.s.Ready()
 		l.reply(record, went)
 	}
 	return err == nil
@@ -139,13 +144,16 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 		}
 		return l.gate(ctx, e, w, a, g, prompt)
 	}
-	again := l.askedAgain(ctx, e, a)
+	note := l.askedAgain(ctx, e, a)
+	if w.early {
+		note = strings.TrimSpace(note + " Asked before pi has come up: it hears no answer before that, and may count it as no.")
+	}
 	it := l.item(e, a)
 	if a.Tool != nil {
 		it.Content.Call = l.toolCall(e, a.Tool.Name, a.Tool.Arguments, a.Tool.Call, prompt)
 		it.Content.Call.Shown = true
 	}
-	ended, err := l.decided(ctx, w, a, it, again)
+	ended, err := l.decided(ctx, w, a, it, note)
 	if err != nil {
 		return pirpc.Answer{}
 	}

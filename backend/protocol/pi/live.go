@@ -64,6 +64,7 @@ type live struct {
 	args    []string
 	resume  string // the key of the session that it takes up again
 	again   bool   // its relay was connected before: what was open then goes on
+	met     bool   // it had come up before this hub met it
 	heard   time.Time
 	stats   bool // what it cost is to be asked
 	failure string

@@ -183,7 +183,7 @@ func (l *live) told(m RelayRecord) {
 	switch m.Type {
 	case RelayHello:
 		l.mu.Lock()
-		l.again = m.Again
+		l.again, l.met = m.Again, m.Again
 		// The folder is kept as it is: another text is another folder. What shows it makes visible what does not show.
 		l.folder, l.args = m.Folder, Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true

@@ -69,17 +69,23 @@ func (b *Binding) doubts(agent, dialog string) (doubted, bool) {
 
 // lostWith says of an answer that was with a relay which is lost that it is not known whether pi has it.
 func (l *live) lostWith(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask) {
-	if w.item == "" {
-		return
+	if it, ok := l.unheard(ctx, w.item, "The relay was lost before it had said that it wrote the answer to pi."); ok {
+		l.b.mu.Lock()
+		defer l.b.mu.Unlock()
+		l.b.doubt[doubtKey(e.agent, a.ID)] = doubted{it, "the relay was lost"}
 	}
-	it, err := l.b.Inbox.Lost(context.WithoutCancel(ctx), w.item, "The relay was lost before it had said that it wrote the answer to pi.")
+}
+
+// unheard says of an answer that it is not known whether pi has it, and why; ok: it was one of the person's.
+func (l *live) unheard(ctx context.Context, item, why string) (it inbox.Item, ok bool) {
+	if item == "" {
+		return it, false
+	}
+	it, err := l.b.Inbox.Lost(context.WithoutCancel(ctx), item, why)
 	if err != nil {
 		l.b.Log.Error("that an answer may be lost could not be noted", "protocol", Name, "err", err)
-		return
 	}
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	l.b.doubt[doubtKey(e.agent, a.ID)] = doubted{it, "the relay was lost"}
+	return it, err == nil
 }
 
 // foundOut takes the word of a relay that is back for an answer which it has written to pi before.
