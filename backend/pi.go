@@ -24,6 +24,7 @@ const (
 	PiRelayExit    = pi.RelayExit
 	PiRelayStop    = pi.RelayStop
 	PiRelayMissed  = pi.RelayMissed
+	PiRelayWrote   = pi.RelayWrote
 	PiMaxFrame     = pi.MaxFrame
 )
 

@@ -228,6 +228,12 @@ func (f *fakePi) run(args []string) int {
 	}
 }
 
+// where is the folder that it works in.
+func where() string {
+	folder, _ := os.Getwd()
+	return folder
+}
+
 func text(s string) []record { return []record{{"type": "text", "text": s}} }
 
 func (f *fakePi) message(role string, content []record) {
@@ -250,7 +256,7 @@ func (f *fakePi) prompt(words string) {
 	case "GONE": // a call of the gate's that ends before there can be an answer
 		f.calls++
 		call := fmt.Sprint("call-", f.calls)
-		asked, _ := json.Marshal(record{"tool": "bash", "call": call, "input": record{"command": "rm -rf build"}})
+		asked, _ := json.Marshal(record{"tool": "bash", "call": call, "folder": where(), "input": record{"command": "rm -rf build"}})
 		f.hold = true
 		f.say(record{"type": "tool_execution_start", "toolCallId": call, "toolName": "bash", "args": record{"command": "rm -rf build"}})
 		f.say(record{"type": "extension_ui_request", "id": "ask-" + call, "method": "input", "title": "deskbell-gate/1 " + string(asked)})
@@ -277,7 +283,7 @@ func (f *fakePi) prompt(words string) {
 			if named, ok := r["call"].(string); ok { // models count as they like
 				call = named
 			}
-			asked, _ := json.Marshal(record{"tool": "bash", "call": call, "input": record{"command": "rm -rf build"}})
+			asked, _ := json.Marshal(record{"tool": "bash", "call": call, "folder": where(), "input": record{"command": "rm -rf build"}})
 			r["title"] = "deskbell-gate/1 " + string(asked)
 		}
 		f.say(r)

@@ -35,7 +35,7 @@ const (
 func TestPiAnswersOfAHubThatWasKilled(t *testing.T) {
 	h := openHouse(t)
 	hello := msg{"type": "relay_hello", "folder": h.dir, "again": true}
-	gate := msg{"type": "extension_ui_request", "id": "gate", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": "bash", "call": "c1", "input": msg{"command": "ls"}})}
+	gate := msg{"type": "extension_ui_request", "id": "gate", "method": "input", "title": "deskbell-gate/1 " + asJSON(msg{"tool": "bash", "call": "c1", "folder": h.dir, "input": msg{"command": "ls"}})}
 	confirm := func(id string) msg {
 		return msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""}
 	}
@@ -89,6 +89,85 @@ func TestPiAnswersOfAHubThatWasKilled(t *testing.T) {
 	h.restart()
 	if lost, _, _, now := h.stands(ids["doubt"]); lost != "not-delivered" || len(now) != len(actions) {
 		t.Errorf("told twice: %q %q", lost, now)
+	}
+}
+
+// An answer that a relay is to write counts as told once the relay has said that it wrote it. Of one that the relay did not
+// live to confirm it is not known, until the relay is back and says so after all, or asks again; pi that ended without it
+// never had it.
+func TestPiAnswersAreConfirmedByTheRelay(t *testing.T) {
+	h := openHouse(t)
+	hello := msg{"type": "relay_hello", "folder": h.dir, "again": true, "confirms": true}
+	ask := func(p relayedPi, id string) (item string) {
+		t.Helper()
+		p.say(msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""})
+		item = walk(h.waitPiAsks(1)[0], []string{"id"})
+		h.operator().call("POST", "/v1/messages/"+item+"/resolve", msg{"resolution": "answered", "value": "approve"}).want(http.StatusOK)
+		p.answer(id)
+		if lost, track, onWay, _ := h.stands(item); lost != "" || track != "" || !onWay {
+			t.Errorf("%s before it was written: %q %q %v", id, lost, track, onWay)
+		}
+		return item
+	}
+	becomes := func(item, want string) {
+		t.Helper()
+		eventually(t, "it is "+want, func() bool {
+			_, track, onWay, _ := h.stands(item)
+			return track == want && !onWay
+		})
+	}
+	p := h.relayPi(hello, msg{"sessionId": "far"})
+	confirmed := ask(p, "confirmed")
+	p.say(msg{"type": "relay_wrote", "id": "confirmed"})
+	becomes(confirmed, "delivered-to-agent")
+	late, lost := ask(p, "late"), ask(p, "lost")
+	_ = p.conn.CloseNow()
+	becomes(late, "not-known")
+	becomes(lost, "not-known")
+	eventually(t, "it is out of reach", func() bool { return h.piState("far") == "exited" })
+	p = h.relayPi(hello, msg{"sessionId": "far"})
+	p.say(msg{"type": "relay_wrote", "id": "late"})
+	becomes(late, "delivered-to-agent")
+	again := ask(p, "lost")
+	becomes(lost, "not-delivered")
+	if d := h.operator().call("GET", "/api/items/"+again, nil).want(http.StatusOK); !strings.Contains(string(d.body), "Asked again: the relay was lost before your answer reached pi.") {
+		t.Errorf("%s", d.body)
+	}
+	p.say(msg{"type": "relay_exit", "code": 0})
+	_ = p.conn.Close(1000, "")
+	becomes(again, "not-delivered")
+}
+
+// Pi hears no answer before it has come up: a question of then says so, and of its answer it is not known whether pi has it.
+func TestPiHearsNothingBeforeItHasComeUp(t *testing.T) {
+	h := openHouse(t)
+	p := h.connectPi(msg{"type": "relay_hello", "folder": h.dir})
+	ask := func(id, want string) (card string) {
+		t.Helper()
+		p.say(msg{"type": "extension_ui_request", "id": id, "method": "confirm", "title": "Go " + id + "?", "message": ""})
+		item := walk(h.waitPiAsks(1)[0], []string{"id"})
+		card = string(h.operator().call("GET", "/api/items/"+item, nil).want(http.StatusOK).body)
+		h.operator().call("POST", "/v1/messages/"+item+"/resolve", msg{"resolution": "answered", "value": "approve"}).want(http.StatusOK)
+		p.answer(id)
+		eventually(t, "it is "+want, func() bool {
+			_, track, _, _ := h.stands(item)
+			return track == want
+		})
+		return card
+	}
+	var id any // of the command that asks who it is
+	for id == nil {
+		if m := p.hear(); m["type"] == "get_state" {
+			id = m["id"]
+		}
+	}
+	const early = "Asked before pi has come up: it hears no answer before that, and may count it as no."
+	if card := ask("early", "not-known"); !strings.Contains(card, early) {
+		t.Errorf("%s", card)
+	}
+	p.say(msg{"type": "response", "command": "get_state", "id": id, "success": true, "data": msg{"sessionId": "far"}})
+	if card := ask("late", "delivered-to-agent"); strings.Contains(card, early) {
+		t.Errorf("%s", card)
 	}
 }
 

@@ -146,12 +146,18 @@ func (r *relay) fromHub(ctx context.Context, conn *websocket.Conn) error {
 			r.pi.Stop()
 			continue
 		}
+		var went func(wrote bool)
 		if id, ok := pirpc.AnswerID(frame); ok {
 			r.answered(id)
+			went = func(wrote bool) {
+				if wrote {
+					r.put(said{record: meta(backend.PiRelayRecord{Type: backend.PiRelayWrote, ID: id})})
+				}
+			}
 		} else {
 			r.overheard(frame)
 		}
-		if err := r.pi.Write(frame); err != nil && !errors.Is(err, piproc.ErrEnded) {
+		if err := r.pi.Hand(frame, went); err != nil && !errors.Is(err, piproc.ErrEnded) {
 			r.say("%s", err)
 			r.pi.Stop()
 		}

@@ -310,7 +310,7 @@ func (r *relay) toHub(ctx context.Context, conn *websocket.Conn, again bool) err
 		defer cancel()
 		return conn.Write(ctx, websocket.MessageText, record)
 	}
-	first := [][]byte{meta(backend.PiRelayRecord{Type: backend.PiRelayHello, Folder: r.folder, Args: r.args, Again: again})}
+	first := [][]byte{meta(backend.PiRelayRecord{Type: backend.PiRelayHello, Folder: r.folder, Args: r.args, Again: again, Confirms: true})}
 	if again {
 		first = append(first, r.waiting(time.Now())...)
 	}

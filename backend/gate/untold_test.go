@@ -78,6 +78,7 @@ func TestARuleThatCannotBeToldToFitLeavesTheCallToThePerson(t *testing.T) {
 		{Within, "/home/me/.ssh", "/home/me/.s*/id", Ask},
 		{Within, "/home/me/.ssh", "/w/[id]/page", Allow},
 		{Within, "/home/me/.ssh", "~other/.ssh/id", Ask},
+		{Within, "/home/me/.ssh", "@~/.ssh/id", Ask},
 		{Within, "/home/me/caf\u00e9", "/home/me/cafe\u0301/x", Ask},
 		{Within, "/home/me/.ssh", "file:///home/me/.ssh/id", Ask},
 		{Within, "/home/me/.ssh", []string{"/home/me/.ssh/id"}, Ask},

@@ -128,9 +128,9 @@ func absolute(p, base, home string) (string, bool) {
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 
 // doubtfulPath says whether some program would read a path otherwise than as it stands: it trims it, expands what is in
-// it, takes it for an address or a device, or it is longer than a rule compares.
+// it, takes off the @ before it, takes it for an address or a device, or it is longer than a rule compares.
 func doubtfulPath(p string) bool {
-	if p == "" || len(p) > maxText || !utf8.ValidString(p) || strings.TrimSpace(p) != p || strings.ContainsAny(p, "$%{}") {
+	if p == "" || len(p) > maxText || !utf8.ValidString(p) || strings.TrimSpace(p) != p || p[0] == '@' || strings.ContainsAny(p, "$%{}") {
 		return true
 	}
 	if strings.ContainsFunc(p, func(r rune) bool {

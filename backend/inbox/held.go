@@ -53,10 +53,13 @@ func leaving(note string) func(it Item, now time.Time) (Change, error) {
 	}
 }
 
-// Told notes of a held item that was answered that its answer was handed to its agent. One that ended in another way, or
-// whose way was told already, stays as it is.
+// Told notes of a held item that was answered that its answer was handed to its agent, also where that was not known
+// before. One that ended in another way, or whose way was told already, stays as it is.
 func (in *Inbox) Told(ctx context.Context, id string) (Item, error) {
 	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		if it.Track.State == TrackUnknown {
+			it.Track = Track{}
+		}
 		ch, ok := it.Deliver(now)
 		if !ok || !it.decided() {
 			return unchanged(it)
@@ -81,6 +84,18 @@ func (in *Inbox) Unsent(ctx context.Context, id, note string) (Item, error) {
 		}
 		it.Track, it.ChangedAt = Track{State: TrackUnsent}, now
 		return Change{Item: it, Entry: Entry{At: now, Actor: AgentGoneActor, Action: "answer not delivered", Note: note}}, nil
+	})
+}
+
+// Lost notes of an item that was answered that it is not known whether its agent got the answer. One that ended in another
+// way, or whose way was told already, stays as it is.
+func (in *Inbox) Lost(ctx context.Context, id, note string) (Item, error) {
+	return in.apply(ctx, id, func(it Item, now time.Time) (Change, error) {
+		if !it.decided() || it.Track.State != TrackNone {
+			return unchanged(it)
+		}
+		it.Track, it.ChangedAt = Track{State: TrackUnknown}, now
+		return Change{Item: it, Entry: Entry{At: now, Actor: AgentGoneActor, Action: "not known whether the answer was delivered", Note: note}}, nil
 	})
 }
 
@@ -152,11 +167,5 @@ func (in *Inbox) leaveUntold(ctx context.Context, u Untold) (Item, error) {
 	if u.Never {
 		return in.Unsent(ctx, u.ID, ended)
 	}
-	return in.apply(ctx, u.ID, func(it Item, now time.Time) (Change, error) {
-		if !it.decided() || it.Track.State != TrackNone {
-			return unchanged(it)
-		}
-		it.Track, it.ChangedAt = Track{State: TrackUnknown}, now
-		return Change{Item: it, Entry: Entry{At: now, Actor: AgentGoneActor, Action: "not known whether the answer was delivered", Note: "The hub ended before it had noted that the answer went out."}}, nil
-	})
+	return in.Lost(ctx, u.ID, "The hub ended before it had noted that the answer went out.")
 }

@@ -203,7 +203,7 @@ func (s *Session) replace() {
 	}
 	s.Info = emptyInfo()
 	s.Info.Commands, s.Info.Models, s.Info.Levels = was.Commands, was.Models, was.Levels
-	s.failed, s.junk, s.said, s.named, s.rows = nil, nil, false, false, 0
+	s.failed, s.junk, s.said, s.known, s.named, s.rows = nil, nil, time.Time{}, time.Time{}, false, 0
 	s.fx.Was = &was
 	for _, e := range s.early { // what its extensions said while it came up
 		s.applyEarly(e)

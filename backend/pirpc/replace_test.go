@@ -56,6 +56,10 @@ func TestWhatWasOpenDoesNotChangeSessions(t *testing.T) {
 			t.Errorf("%s: %s", l, titles(append(fx.Rows, fx.Next...)))
 		}
 	}
+	s.tell(toolStart) // some models count anew
+	if fx := s.Take([]byte(`{"type":"tool_execution_update","toolCallId":"c1","toolName":"bash","partialResult":{"content":"so far"}}`), noon); len(fx.Rows) != 1 || plain(fx.Rows[0].Tool.Result) != "so far" {
+		t.Errorf("a call of its own: %s", titles(fx.Rows))
+	}
 }
 
 // What extensions say while a session comes up precedes the answer to the command that made it, and is that session's.

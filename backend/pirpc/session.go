@@ -60,7 +60,8 @@ type Session struct {
 	pending  map[string]pending
 	ids      int
 	named    bool            // pi has said which session it is
-	said     bool            // there is a row of what was said or done
+	said     time.Time       // when what was said or done first here was; zero: nothing was
+	known    time.Time       // until when an earlier life of it was followed; zero: it had none
 	gone     map[string]bool // the calls that the session before this one left open
 	early    []early         // what came while another session may be on its way
 	title    string          // as it was before that
@@ -175,7 +176,11 @@ func (s *Session) Refused(call string, why Refusal, now time.Time) Effects {
 	return s.end(s.State())
 }
 
-// History makes rows of messages that were said before, where there are none yet.
+// Known says that what was said until then is in the transcript, from an earlier life of the session: of its history, what
+// came after that is new.
+func (s *Session) Known(until time.Time) { s.known = until }
+
+// History makes rows of messages that were said before this life of the session.
 func (s *Session) History(messages []json.RawMessage, now time.Time) Effects {
 	s.begin(now)
 	s.history(messages)

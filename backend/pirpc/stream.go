@@ -3,6 +3,8 @@ package pirpc
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,6 +50,7 @@ func (s *Session) message(f fields, ended bool) {
 			s.touch(r)
 		}
 		r = s.messageRow(role)
+		s.begun(m)
 		s.keep(key, r)
 	}
 	s.fill(r, m)
@@ -68,7 +71,6 @@ func (s *Session) messageRow(role string) *Row {
 		kind = RawRow
 	}
 	r := s.add(kind)
-	s.said = true
 	if kind == RawRow {
 		r.Title = clip(role, maxLabel)
 	}
@@ -152,6 +154,7 @@ func (s *Session) stream(f fields) {
 	joined := r == nil
 	if joined {
 		r = s.messageRow("assistant")
+		s.begun(copyOf(f, e))
 		r.Open = true
 		s.keep(key, r)
 	}
@@ -269,7 +272,10 @@ func (s *Session) opening(what, part string, f, e fields) Block {
 // tool applies what happens to a call.
 func (s *Session) tool(part string, f fields) {
 	id := clip(f.text("toolCallId", "tool_call_id"), maxLabel)
-	if s.gone[id] && part != "start" {
+	if part == "start" {
+		delete(s.gone, id) // it counts anew
+	}
+	if s.gone[id] {
 		return // the last of the session before this one
 	}
 	r := s.toolRow(id)
@@ -280,7 +286,8 @@ func (s *Session) tool(part string, f fields) {
 		}
 		r = s.add(ToolRow)
 		r.Open, r.Tool = true, &Tool{Call: id, Parent: clip(f.text("parentToolCallId"), maxLabel)}
-		s.tools, s.said = append(s.tools, r), true
+		s.tools = append(s.tools, r)
+		s.begun(nil)
 	}
 	t := r.Tool
 	if name := f.text("toolName", "tool_name"); name != "" {
@@ -349,37 +356,97 @@ func (s *Session) toolResult(m fields) {
 	s.touch(r)
 }
 
-// history makes rows of the messages of a session that is taken up again: it says nothing of them by itself.
-func (s *Session) history(messages []json.RawMessage) {
-	if s.said {
+// begun notes when the first thing of this life was said or done, by the message's own time where it has one.
+func (s *Session) begun(m fields) {
+	if !s.said.IsZero() {
 		return
 	}
-	calls := map[string]*Row{}
+	if s.said = saidAt(m); s.said.IsZero() {
+		s.said = s.now
+	}
+}
+
+// saidAt is when a message was said; zero where it does not tell.
+func saidAt(m fields) time.Time {
+	if at := m.num("timestamp"); at > 0 && at < 1e14 {
+		return time.UnixMilli(int64(at))
+	}
+	return time.Time{}
+}
+
+// history makes rows of the messages of a session that is taken up again, which says nothing of them by itself. Where an
+// earlier life of it was followed, they are those that were said since, to somebody else.
+func (s *Session) history(messages []json.RawMessage) {
+	fresh, undated := s.fresh(messages)
+	defer s.Known(s.now) // nothing is told twice
+	if s.known.IsZero() {
+		s.retell(fresh)
+		return
+	}
+	if undated {
+		s.notice("warning", "", "pi does not say when some of this session was said: what came while the hub did not follow it may be missing here")
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	note, before := s.notice("info", "", ""), s.rows
+	s.retell(fresh)
+	text := "the next entry was said while the hub did not follow this session"
+	if n := s.rows - before; n > 1 {
+		text = fmt.Sprintf("the next %d entries were said while the hub did not follow this session", n)
+	}
+	if slices.ContainsFunc(fresh, func(m fields) bool { return m.text("role") == "compactionSummary" }) {
+		text += "; what pi has made a summary of since may be missing"
+	}
+	b := Block{Kind: TextBlock}
+	b.set(text)
+	note.Blocks = []Block{b}
+}
+
+// fresh are those of a session's messages that have no row yet, and whether there are some of which that cannot be told.
+func (s *Session) fresh(messages []json.RawMessage) (fresh []fields, undated bool) {
 	for _, raw := range messages {
 		m := object(raw)
-		role := m.text("role")
-		if role == "toolResult" {
-			if r := calls[m.text("toolCallId")]; r != nil {
-				s.toolEnded(r, raw, m.bool("isError"), m.duration("durationMs"))
-				s.touch(r)
+		at := saidAt(m)
+		switch {
+		case m == nil, m.text("role") == "custom" && string(m["display"]) == "false":
+		case m.text("role") == "toolResult" && len(fresh) == 0: // of a call that has its row
+		case !s.said.IsZero() && (at.IsZero() || !at.Before(s.said)): // it came by itself
+		case s.known.IsZero():
+			fresh = append(fresh, m)
+		case at.IsZero():
+			undated = true
+		case at.After(s.known) && m.text("role") != "system": // which pi itself says anew
+			fresh = append(fresh, m)
+		}
+	}
+	return fresh, undated
+}
+
+// retell makes rows of messages.
+func (s *Session) retell(messages []fields) {
+	calls := map[string]*Row{}
+	for _, m := range messages {
+		if role := m.text("role"); role != "toolResult" {
+			r := s.messageRow(role)
+			s.fill(r, m)
+			s.ended(r, m)
+			if at := saidAt(m); !at.IsZero() {
+				r.At = at
+			}
+			for _, b := range r.Blocks {
+				if b.Kind == CallBlock {
+					t := s.add(ToolRow)
+					t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}
+					calls[b.Call] = t
+				}
 			}
 			continue
 		}
-		if m == nil || role == "custom" && string(m["display"]) == "false" {
-			continue
-		}
-		r := s.messageRow(role)
-		s.fill(r, m)
-		s.ended(r, m)
-		if at := m.num("timestamp"); at > 0 && at < 1e14 {
-			r.At = time.UnixMilli(int64(at))
-		}
-		for _, b := range r.Blocks {
-			if b.Kind == CallBlock {
-				t := s.add(ToolRow)
-				t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}
-				calls[b.Call] = t
-			}
+		r := calls[m.text("toolCallId")]
+		if raw, err := wire.Marshal(m); err == nil && r != nil {
+			s.toolEnded(r, raw, m.bool("isError"), m.duration("durationMs"))
+			s.touch(r)
 		}
 	}
 	s.failed = nil

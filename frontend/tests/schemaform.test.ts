@@ -79,6 +79,12 @@ describe('several of a few', () => {
     expect(read({ ...days, minItems: 3 }, '', true)).toEqual({ problem: 'Choose at least 3.' });
     expect(read({ ...days, minItems: 0 }, '', true)).toEqual({ x: [] });
   });
+  it('is a text of no letters likewise', () => {
+    expect(read({ type: 'string' }, '', true)).toEqual({ problem: 'This is needed.' });
+    expect(read({ type: 'string', minLength: 0 }, '', true)).toEqual({ x: '' });
+    expect(read({ type: 'string', minLength: 0, contentMediaType: 'text/plain' }, '', true)).toEqual({ x: '' });
+    expect(read({ type: 'string', minLength: 0 }, '')).toEqual({});
+  });
   it.each<[JSONSchema, string]>([
     [{ ...days, minItems: 1, maxItems: 2 }, 'choose 1 to 2'], [{ ...days, maxItems: 2 }, 'choose at most 2'], [{ ...days, minItems: 2, maxItems: 2 }, 'choose 2'],
     [{ type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 3 }, 'one per line, 1 to 3'], [{ type: 'array', items: { type: 'string' }, minItems: 2 }, 'one per line, at least 2'],

@@ -19,6 +19,8 @@ type waiting struct {
 	end   context.CancelCauseFunc
 	item  string // the message's id, once there is one
 	title string
+	// early says that it was asked before pi had come up, and deaf that its answer was written before that, too.
+	early, deaf bool
 	// judged is the call of the gate's that it asks leave for, once that is recorded; nil: none.
 	judged *gate.Subject
 	// call is the one of the gate's, and refused how the gate is told that it may not happen; nil: it may.
@@ -43,31 +45,42 @@ const answerName = "value"
 // ask puts a dialog before the person, without waiting. l.mu is held.
 func (l *live) ask(a pirpc.Ask) {
 	ctx, end := context.WithCancelCause(l.ctx)
-	w := &waiting{end: end}
+	w := &waiting{end: end, early: !l.s.Ready() && !l.met}
 	l.asks[a.ID] = w
 	e := l.cur
 	prompt := l.s.Info.LastPrompt
 	l.work.Go(func() {
 		defer end(nil)
 		answer := l.answerTo(ctx, e, w, a, prompt)
-		if l.give(w, a, answer) {
-			l.arrived(ctx, w)
-		} else {
+		switch f := l.give(w, a, answer); {
+		case f == told && w.deaf:
+			l.unheard(ctx, w.item, "Pi had not come up when it was written, and may have counted it as no: it hears nothing before.")
+		case f == told:
+			l.arrived(ctx, w.item)
+		case f == lost:
+			l.lostWith(ctx, e, w, a)
+		default:
 			l.tooLate(ctx, w)
 		}
 	})
 }
 
-// give tells pi the answer to a dialog, and says whether it was still waited for, and written.
-func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) bool {
-	went := make(chan bool, 1)
-	return l.answer(w, a, answer, func(wrote bool) { went <- wrote }) && <-went
+// give tells pi the answer to a dialog, and says what became of it: one that is not waited for any more is missed.
+func (l *live) give(w *waiting, a pirpc.Ask, answer pirpc.Answer) fate {
+	went := make(chan fate, 1)
+	if !l.answer(w, a, answer, func(f fate) { went <- f }) {
+		return missed
+	}
+	return <-went
 }
 
 // answer is give without waiting for what went is told.
-func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(wrote bool)) bool {
+func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(fate)) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.asks[a.ID] != w { // it has ended, and another one may have its id by now
+		return false
+	}
 	delete(l.asks, a.ID)
 	record, fx, err := l.s.Answer(a.ID, answer, l.b.Now())
 	l.apply(fx)
@@ -79,17 +92,18 @@ func (l *live) answer(w *waiting, a pirpc.Ask, answer pirpc.Answer, went func(wr
 		if w.refused != nil {
 			l.apply(l.s.Refused(w.call, *w.refused, l.b.Now()))
 		}
+		w.deaf = w.early && !l.s.Ready()
 		l.reply(record, went)
 	}
 	return err == nil
 }
 
 // arrived says, where it was written down that an answer was given, that it was handed to pi.
-func (l *live) arrived(ctx context.Context, w *waiting) {
-	if w.item == "" {
+func (l *live) arrived(ctx context.Context, item string) {
+	if item == "" {
 		return
 	}
-	if _, err := l.b.Inbox.Told(context.WithoutCancel(ctx), w.item); err != nil {
+	if _, err := l.b.Inbox.Told(context.WithoutCancel(ctx), item); err != nil {
 		l.b.Log.Error("that an answer was handed over could not be noted", "protocol", Name, "err", err)
 	}
 }
@@ -130,13 +144,16 @@ func (l *live) answerTo(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, 
 		}
 		return l.gate(ctx, e, w, a, g, prompt)
 	}
-	again := l.askedAgain(ctx, e, a)
+	note := l.askedAgain(ctx, e, a)
+	if w.early {
+		note = strings.TrimSpace(note + " Asked before pi has come up: it hears no answer before that, and may count it as no.")
+	}
 	it := l.item(e, a)
 	if a.Tool != nil {
 		it.Content.Call = l.toolCall(e, a.Tool.Name, a.Tool.Arguments, a.Tool.Call, prompt)
 		it.Content.Call.Shown = true
 	}
-	ended, err := l.decided(ctx, w, a, it, again)
+	ended, err := l.decided(ctx, w, a, it, note)
 	if err != nil {
 		return pirpc.Answer{}
 	}
@@ -264,7 +281,7 @@ func request(a pirpc.Ask) *inbox.Request {
 }
 
 func textSchema(a pirpc.Ask) json.RawMessage {
-	p := []wire.Member{{Name: "type", Value: wire.Quote("string")}, {Name: "title", Value: wire.Quote("Answer")}}
+	p := []wire.Member{{Name: "type", Value: wire.Quote("string")}, {Name: "title", Value: wire.Quote("Answer")}, {Name: "minLength", Value: []byte("0")}} // no text is one, too
 	if a.Placeholder != "" {
 		p = append(p, wire.Member{Name: "description", Value: wire.Quote(oneLine(a.Placeholder, 500))})
 	}

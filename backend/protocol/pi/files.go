@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/pirpc"
 )
 
@@ -23,26 +24,54 @@ type File struct {
 	Changed time.Time
 }
 
+// key is what the hub knows the session by.
+func (f File) key() string { return strings.TrimPrefix(fleet.PeerID(Name, f.ID), Name+"/") }
+
 const (
 	maxFiles    = 100
+	maxSettings = 1 << 20
 	maxFileHead = 256 << 10 // how much of a file is read for its title, in bytes
 )
 
 // sessionFolder is where pi keeps the sessions of a folder. The variables and the name are pi's own.
 func sessionFolder(folder string, getenv func(string) string) string {
-	if own := getenv("PI_CODING_AGENT_SESSION_DIR"); own != "" {
-		return own
+	home, err := os.UserHomeDir()
+	at := func(path string) string { // as pi reads a path
+		if path == "~" || strings.HasPrefix(path, "~/") {
+			return home + path[1:]
+		}
+		if path != "" && !filepath.IsAbs(path) {
+			return filepath.Join(folder, path)
+		}
+		return path
 	}
-	agent := getenv("PI_CODING_AGENT_DIR")
+	agent := at(getenv("PI_CODING_AGENT_DIR"))
 	if agent == "" {
-		home, err := os.UserHomeDir()
 		if err != nil {
 			return ""
 		}
 		agent = filepath.Join(home, ".pi", "agent")
 	}
+	if own := cmp.Or(getenv("PI_CODING_AGENT_SESSION_DIR"), sessionDir(filepath.Join(folder, ".pi")), sessionDir(agent)); own != "" {
+		return at(own)
+	}
 	name := strings.NewReplacer("/", "-", `\`, "-", ":", "-").Replace(strings.TrimLeft(folder, `/\`))
 	return filepath.Join(agent, "sessions", "--"+name+"--")
+}
+
+// sessionDir is where the settings of pi in that folder have it keep its sessions; "" where they do not say.
+func sessionDir(folder string) string {
+	var settings struct {
+		SessionDir string `json:"sessionDir"`
+	}
+	path := filepath.Join(folder, "settings.json")
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxSettings {
+		return ""
+	}
+	if raw, err := os.ReadFile(path); err != nil || json.Unmarshal(raw, &settings) != nil {
+		return ""
+	}
+	return settings.SessionDir
 }
 
 // Files are the sessions that pi keeps of a folder, the one changed last first. What cannot be read is left out.
@@ -79,6 +108,9 @@ func Files(folder string, getenv func(string) string) ([]File, error) {
 
 // read finds out what a file is about, and in which folder it was.
 func (f *File) read() (folder string, ok bool) {
+	if info, err := os.Stat(f.Path); err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
 	file, err := os.Open(f.Path)
 	if err != nil {
 		return "", false

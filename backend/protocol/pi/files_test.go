@@ -39,6 +39,39 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// Where pi keeps its sessions is what its environment says, or the settings of the folder, or its own.
+func TestWherePiKeepsItsSessions(t *testing.T) {
+	home, project := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	env := map[string]string{}
+	is := func(want string) {
+		t.Helper()
+		if got := sessionFolder(project, func(name string) string { return env[name] }); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+	settings := func(folder, text string) {
+		t.Helper()
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "settings.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	agent := filepath.Join(home, ".pi", "agent")
+	usual := filepath.Join(agent, "sessions", "--"+strings.ReplaceAll(project[1:], "/", "-")+"--")
+	is(usual)
+	settings(agent, "nonsense")
+	is(usual)
+	settings(agent, `{"sessionDir":"~/kept"}`)
+	is(filepath.Join(home, "kept"))
+	settings(filepath.Join(project, ".pi"), `{"sessionDir":"kept"}`)
+	is(filepath.Join(project, "kept"))
+	env["PI_CODING_AGENT_SESSION_DIR"] = "~/elsewhere"
+	is(filepath.Join(home, "elsewhere"))
+}
+
 // Of a file the branch that counts is read, from its first word to its last, whatever else is in it; the first versions keep
 // a list.
 func TestBranch(t *testing.T) {

@@ -29,9 +29,10 @@ const maxTool = 1000
 
 // gateCall is a call that the gate asks leave for.
 type gateCall struct {
-	Tool  string          `json:"tool"`
-	Call  string          `json:"call"`
-	Input json.RawMessage `json:"input"`
+	Tool   string          `json:"tool"`
+	Call   string          `json:"call"`
+	Folder string          `json:"folder"` // where pi works, as pi has it; "" of an earlier gate, which did not say
+	Input  json.RawMessage `json:"input"`
 }
 
 // isGate says whether it is the hub's own gate that asks.
@@ -85,10 +86,21 @@ func (l *live) toolCall(e *epoch, tool string, arguments json.RawMessage, id, pr
 	return &inbox.Call{Tool: tool, Arguments: arguments, Platform: Name, Folder: l.where(), Session: e.key, Request: oneLine(id, 200), Prompt: prompt}
 }
 
+// named is a folder that pi works in, by the name under which its session was started where it is that one: a session that
+// was opened from a file works in the folder of the file.
+func (l *live) named(folder string) string {
+	started := l.where()
+	if real, err := filepath.EvalSymlinks(started); err == nil && real == folder {
+		return started
+	}
+	return folder
+}
+
 // gate answers a call that the hub's own gate asks leave for: by a rule, or by the person.
 func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g gateCall, prompt string) pirpc.Answer {
 	again := l.askedAgain(ctx, e, a)
 	call := l.toolCall(e, g.Tool, g.Input, g.Call, prompt)
+	call.Folder = l.named(g.Folder)
 	s := gate.Subject{Protocol: Name, Agent: e.agent, At: a.At, Call: *call}
 	w.call = g.Call
 	r := l.b.Gate.Judge(s)
@@ -100,6 +112,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 	}
 	it := l.item(e, a)
 	it.Title, it.Content.Body, it.Content.Call = oneLine(describe(call), maxTitle), "", call
+	it.Content.Project = oneLine(call.Folder, 500)
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}
 	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
 		return w.fail("The hub could not record the question.")

@@ -10,7 +10,7 @@ export default function (pi: any) {
     if (!ctx.hasUI) return refuse("Deskbell's gate has nobody to ask, so this call does not run.");
     let answer: unknown;
     try {
-      const asked = JSON.stringify({ tool: event.toolName, call: event.toolCallId, input: event.input });
+      const asked = JSON.stringify({ tool: event.toolName, call: event.toolCallId, folder: ctx.cwd, input: event.input });
       answer = await ctx.ui.input(MARK + asked, undefined, { signal: ctx.signal });
     } catch (error) {
       return refuse("Deskbell's gate could not ask: " + String(error));

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
 	"deskbell/backend/transcript"
@@ -33,41 +31,58 @@ func fileOf(folder, path string) (File, error) {
 	return files[i], nil
 }
 
-// ReadFile takes what pi keeps of a session over into a transcript, without running a pi, and returns the session's id. One
-// that the hub has already stays as it is. Errors: *inbox.InvalidError.
+// ReadFile takes what pi keeps of a session over into a transcript, without running a pi, and returns the session's id: of
+// one that the hub has already, what was said since, and nothing of one that runs. Errors: *inbox.InvalidError.
 func (b *Binding) ReadFile(ctx context.Context, folder, path string) (string, error) {
 	f, err := fileOf(folder, path)
 	if err != nil {
 		return "", err
 	}
-	key := strings.TrimPrefix(fleet.PeerID(Name, f.ID), Name+"/")
-	if had, err := b.Transcripts.Get(ctx, Name, key); err == nil && had.Rows > 0 {
-		return key, nil
-	} else if err != nil && !errors.Is(err, transcript.ErrUnknown) {
+	key := f.key()
+	free, running := b.takeUp(key, path)
+	if running == nil {
+		defer free()
+	}
+	had, err := b.Transcripts.Get(ctx, Name, key)
+	switch {
+	case err != nil && !errors.Is(err, transcript.ErrUnknown):
 		return "", err
+	case running != nil && err != nil:
+		return "", running
+	case running != nil:
+		return key, nil
 	}
 	messages, err := branch(path)
 	if err != nil {
 		return "", inbox.Invalid("/file", "cannot be read: %s", err)
 	}
 	now := b.Now()
-	fx := pirpc.New(0).History(messages, f.Changed)
+	s := pirpc.New(0)
+	if had.Rows > 0 {
+		s.Known(had.LastSeen)
+	}
+	fx := s.History(messages, f.Changed)
 	var rows []transcript.Row
 	for _, r := range fx.Rows[max(0, len(fx.Rows)-transcript.MaxRows):] {
-		stored, err := storedRow(r, 0)
+		stored, err := storedRow(r, had.Rows)
 		if err != nil {
 			return "", err
 		}
 		rows = append(rows, stored)
 	}
-	opened := f.Changed
-	if len(rows) > 0 {
-		opened = rows[0].At
+	if had.Rows == 0 {
+		had = transcript.Session{
+			Protocol: Name, ID: key, Title: f.Title, Folder: folder, File: path, Origin: transcript.Hub, OpenedAt: f.Changed, LastSeen: f.Changed, EndedAt: now,
+			Ended: "read from the file that pi keeps of it",
+		}
+		if len(rows) > 0 {
+			had.OpenedAt = rows[0].At
+		}
 	}
-	if err := b.Transcripts.Put(ctx, transcript.Session{
-		Protocol: Name, ID: key, Title: f.Title, Folder: folder, File: path, Origin: transcript.Hub, OpenedAt: opened, LastSeen: now, EndedAt: now,
-		Ended: "read from the file that pi keeps of it",
-	}); err != nil {
+	if len(rows) > 0 { // not now: something may be being said
+		had.LastSeen = rows[len(rows)-1].At
+	}
+	if err := b.Transcripts.Put(ctx, had); err != nil {
 		return "", err
 	}
 	for part := range slices.Chunk(rows, rowsAtOne) {

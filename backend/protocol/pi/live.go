@@ -20,10 +20,27 @@ import (
 type link interface {
 	// Write hands it a record, without waiting.
 	Write(record []byte) error
-	// Hand is Write that says afterwards, once, whether the record was written; not where it fails.
-	Hand(record []byte, went func(wrote bool)) error
+	// Hand is Write for the answer to a dialog: it says afterwards, once, what became of it; not where it fails.
+	Hand(record []byte, went func(fate)) error
 	// Stop asks for its end, without waiting.
 	Stop()
+}
+
+// fate is what became of an answer that was handed over: pi has it, will never have it, or nobody knows.
+type fate int
+
+const (
+	missed fate = iota
+	told
+	lost
+)
+
+// fateOf is that of a record which was written, or was not.
+func fateOf(wrote bool) fate {
+	if wrote {
+		return told
+	}
+	return missed
 }
 
 // live is one pi that runs.
@@ -47,6 +64,7 @@ type live struct {
 	args    []string
 	resume  string // the key of the session that it takes up again
 	again   bool   // its relay was connected before: what was open then goes on
+	met     bool   // it had come up before this hub met it
 	heard   time.Time
 	stats   bool // what it cost is to be asked
 	failure string
@@ -68,7 +86,7 @@ type epoch struct {
 	rec    transcript.Session
 	was    *pirpc.Info          // what was known of it when another took its place
 	offset int                  // rows that were there before
-	left   map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them
+	left   map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them; nil: nothing goes on
 	joined map[int]pirpc.Row    // those of them that went on, by the numbers that they have now
 	dirty  map[int]*pirpc.Row
 	moved  bool
@@ -116,6 +134,7 @@ func (l *live) introduce(e *epoch) {
 		}
 		noted = true
 	}
+	l.settleIn(e)
 	l.mu.Lock()
 	e.said = l.b.Now()
 	l.mu.Unlock()
@@ -124,12 +143,14 @@ func (l *live) introduce(e *epoch) {
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
 	select {
-	case <-e.ready: // so that history is not read where it is known
+	case <-e.ready: // so that it is known what there is of its history
 	case <-e.ctx.Done():
 		return
 	}
-	if had.Messages > 0 && !l.known(e) {
-		_, _ = l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}) // without it the transcript begins here
+	if had.Messages > 0 && (e.offset == 0 || e.left == nil) { // a relay that is back hands over itself what was said meanwhile
+		if r, err := l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}); err != nil && l.epoch() == e {
+			l.note("what was said in this session before, while the hub did not follow it, could not be read: " + cmp.Or(oneLine(r.Error, 500), "pi gave no answer"))
+		}
 	}
 	l.work.Go(func() {
 		for _, name := range []string{"get_commands", "get_available_models", "get_available_thinking_levels"} {
@@ -138,6 +159,24 @@ func (l *live) introduce(e *epoch) {
 			}
 		}
 	})
+}
+
+// settleIn takes over the folder that a session works in from the file that pi keeps of it, which outranks the one that pi
+// was started in. There is no file of a new one.
+func (l *live) settleIn(e *epoch) {
+	l.mu.Lock()
+	f := File{Path: l.s.Info.SessionFile}
+	l.mu.Unlock()
+	folder, ok := f.read()
+	if !ok || folder == "" {
+		return
+	}
+	folder = l.named(folder)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e == l.cur {
+		l.folder, e.rec.Folder, e.moved = folder, folder, true
+	}
 }
 
 // look asks how a setting stands that pi may have taken in its own way: a model has the levels that it has.
@@ -156,13 +195,6 @@ func (l *live) epoch() *epoch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cur
-}
-
-// known says whether the transcript has rows from an earlier life of the session.
-func (l *live) known(e *epoch) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return e.offset > 0
 }
 
 // take applies a record of pi's.
@@ -202,6 +234,7 @@ func (l *live) apply(fx pirpc.Effects) {
 	l.stats = l.stats || fx.Settled
 	for _, e := range fx.Ended {
 		if w := l.asks[e.ID]; w != nil {
+			delete(l.asks, e.ID)
 			w.end(endedError(e.Why))
 		}
 	}
@@ -238,11 +271,11 @@ func (l *live) replace(was *pirpc.Info) {
 // write hands a record to pi. One that does not take it cannot be told anything any more: it is ended.
 func (l *live) write(record []byte) { l.wrote(l.link.Write(record)) }
 
-// reply is write for an answer of somebody's: went says once whether it was written.
-func (l *live) reply(record []byte, went func(wrote bool)) {
+// reply is write for an answer of somebody's: went says once what became of it.
+func (l *live) reply(record []byte, went func(fate)) {
 	err := l.link.Hand(record, went)
 	if err != nil {
-		went(false)
+		went(missed)
 	}
 	l.wrote(err)
 }

@@ -53,18 +53,18 @@ type Binding struct {
 	Config
 	mu      sync.Mutex
 	byKey   map[string]*live
-	taking  map[string]bool       // sessions that are being taken up, by their ids and by their files
-	begun   chan struct{}         // closed when Run has begun
-	ctx     context.Context       // while Run runs
-	running sync.WaitGroup        // of the sessions that the hub runs itself
-	doubt   map[string]inbox.Item // answered before this start, and perhaps never told to pi, by dialog (doubtKey)
+	taking  map[string]bool    // sessions that are being taken up, by their ids and by their files
+	begun   chan struct{}      // closed when Run has begun
+	ctx     context.Context    // while Run runs
+	running sync.WaitGroup     // of the sessions that the hub runs itself
+	doubt   map[string]doubted // answered, and perhaps never told to pi, by dialog (doubtKey)
 }
 
 var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run keeps it going.
 func New(c Config) *Binding {
-	return &Binding{Config: c, byKey: map[string]*live{}, taking: map[string]bool{}, doubt: map[string]inbox.Item{}, begun: make(chan struct{})}
+	return &Binding{Config: c, byKey: map[string]*live{}, taking: map[string]bool{}, doubt: map[string]doubted{}, begun: make(chan struct{})}
 }
 
 // Name implements protocol.Binding.

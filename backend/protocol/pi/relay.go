@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
+	"sync"
 
 	"deskbell/backend/loopback"
 	"deskbell/backend/piproc"
@@ -21,6 +23,7 @@ const (
 	RelayHello   = "relay_hello"   // to the hub: what runs, and where
 	RelayDropped = "relay_dropped" // to the hub: a record was too large and was left out
 	RelayMissed  = "relay_missed"  // to the hub: a question ended while it was away
+	RelayWrote   = "relay_wrote"   // to the hub: the answer to a dialog was written to pi
 	RelayExit    = "relay_exit"    // to the hub: pi has ended
 	RelayStop    = "relay_stop"    // to the relay: end pi
 )
@@ -31,7 +34,10 @@ type RelayRecord struct {
 	Folder string   `json:"folder,omitempty"`
 	Args   []string `json:"args,omitempty"`
 	Again  bool     `json:"again,omitempty"` // of a hello: it was connected before, and pi went on meanwhile
-	Size   int64    `json:"size,omitempty"`
+	// Confirms says, of a hello, that relay_wrote is said of each answer, as soon as it was written.
+	Confirms bool   `json:"confirms,omitempty"`
+	ID       string `json:"id,omitempty"` // the dialog's
+	Size     int64  `json:"size,omitempty"`
 	// Records is how many were left out because the hub was away for too long; 0: one, which was too large.
 	Records int    `json:"records,omitempty"`
 	Code    int    `json:"code,omitempty"`
@@ -45,21 +51,73 @@ type RelayRecord struct {
 const MaxFrame = 16 << 20
 
 // relayed is a pi behind a relay.
-type relayed struct{ conn *socket.Conn }
+type relayed struct {
+	conn *socket.Conn
 
-func (r relayed) Write(record []byte) error {
+	mu       sync.Mutex
+	confirms bool // what is handed over is not told before the relay says so; an older one says nothing
+	waits    []handed
+}
+
+// handed is the answer to a dialog which the relay has not confirmed, and who is told what became of it.
+type handed struct {
+	id   string
+	went func(fate)
+}
+
+func (r *relayed) Write(record []byte) error {
 	if !r.conn.Send(record) {
 		return socket.ErrSlow
 	}
 	return nil
 }
 
-func (r relayed) Hand(record []byte, went func(wrote bool)) error {
-	r.conn.Hand(record, went) // what cannot be queued ends the connection, and is told as not written
+func (r *relayed) Hand(record []byte, went func(fate)) error {
+	id, _ := pirpc.AnswerID(record)
+	r.mu.Lock()
+	confirms := r.confirms
+	if confirms {
+		r.waits = append(r.waits, handed{id, went})
+	}
+	r.mu.Unlock()
+	r.conn.Hand(record, func(wrote bool) { // what cannot be queued ends the connection, and is told as not written
+		if !confirms {
+			went(fateOf(wrote))
+		} else if !wrote {
+			r.settle(id, missed)
+		}
+	})
 	return nil
 }
 
-func (r relayed) Stop() { r.conn.Send([]byte(`{"type":"` + RelayStop + `"}`)) }
+// settle says what became of the answer to a dialog; false: nobody waits to hear of it.
+func (r *relayed) settle(id string, f fate) bool {
+	r.mu.Lock()
+	i := slices.IndexFunc(r.waits, func(h handed) bool { return h.id == id })
+	if i < 0 {
+		r.mu.Unlock()
+		return false
+	}
+	went := r.waits[i].went
+	r.waits = slices.Delete(r.waits, i, i+1)
+	r.mu.Unlock()
+	went(f)
+	return true
+}
+
+// over says of the answers that the relay has not confirmed what became of them, when nothing more comes from it: they are
+// lost, or missed where pi has ended, since it would have confirmed them before it said so.
+func (r *relayed) over(f fate) {
+	r.mu.Lock()
+	waits := r.waits
+	r.waits = nil
+	r.mu.Unlock()
+	for _, h := range waits {
+		h.went(f)
+	}
+}
+
+func (r *relayed) Stop() { r.conn.Send([]byte(`{"type":"` + RelayStop + `"}`)) }
 
 // relay answers GET /pi: the WebSocket of one pi. Only from this machine, and never from a page, whoever's it is.
 func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
@@ -74,7 +132,8 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		return nil // it was answered
 	}
 	l := b.newLive(context.WithoutCancel(r.Context()), transcript.Relay)
-	l.link = relayed{conn}
+	link := &relayed{conn: conn}
+	l.link = link
 	how, gone := "the connection to the relay was lost", false
 	l.begin()
 	first := true
@@ -83,9 +142,18 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		ok = ok && (first || meta.Type != RelayHello) // who it is is said once
 		first = false
 		if ok {
-			if meta.Type == RelayExit {
+			switch meta.Type {
+			case RelayExit:
 				gone = true
 				how = l.endedAs(meta.Code, piproc.Exit{Code: meta.Code, Stderr: meta.Stderr}.String())
+			case RelayHello:
+				link.mu.Lock()
+				link.confirms = meta.Confirms
+				link.mu.Unlock()
+			case RelayWrote:
+				if !link.settle(meta.ID, told) {
+					l.foundOut(meta.ID)
+				}
 			}
 			l.told(meta)
 			return nil
@@ -93,6 +161,11 @@ func (b *Binding) relay(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 		l.take(frame)
 		return nil
 	})
+	if gone {
+		link.over(missed)
+	} else {
+		link.over(lost)
+	}
 	l.exit(how, gone)
 	return err
 }
@@ -102,7 +175,7 @@ func relayRecord(frame []byte) (RelayRecord, bool) {
 	if len(frame) > 256<<10 || json.Unmarshal(frame, &m) != nil {
 		return m, false
 	}
-	return m, m.Type == RelayHello || m.Type == RelayDropped || m.Type == RelayMissed || m.Type == RelayExit
+	return m, m.Type == RelayHello || m.Type == RelayDropped || m.Type == RelayMissed || m.Type == RelayWrote || m.Type == RelayExit
 }
 
 // told takes over what a relay says of its pi.
@@ -110,7 +183,7 @@ func (l *live) told(m RelayRecord) {
 	switch m.Type {
 	case RelayHello:
 		l.mu.Lock()
-		l.again = m.Again
+		l.again, l.met = m.Again, m.Again
 		// The folder is kept as it is: another text is another folder. What shows it makes visible what does not show.
 		l.folder, l.args = m.Folder, Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true

@@ -177,6 +177,7 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 		}
 		key += "+" + strings.ToLower(inbox.RandomName()[:6])
 		agent = Name + "/" + key
+		defer l.beside(e, other)
 	}
 	maps.DeleteFunc(l.b.byKey, func(_ string, other *live) bool { return other == l }) // of the session before it
 	l.b.byKey[key] = l
@@ -209,6 +210,9 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	}
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
+	if e == l.cur && had.Rows > 0 {
+		l.s.Known(had.LastSeen)
+	}
 	l.began(e, had)
 	return nil
 }
@@ -231,6 +235,16 @@ func (l *live) began(e *epoch, had transcript.Session) {
 	if now != nil {
 		now.FirstPrompt = first
 	}
+}
+
+// beside says of two that run the same session that they do: what each of them says is not the other's.
+func (l *live) beside(e *epoch, other *live) {
+	if e != l.epoch() || other.exiting.Load() {
+		return
+	}
+	const both = "another pi runs this session, too: both write to one file, and neither knows what the other says. End one of them"
+	l.note(both)
+	other.note(both)
 }
 
 func (l *live) enrolled(e *epoch) bool {

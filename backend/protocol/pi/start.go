@@ -95,8 +95,16 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		}
 	}
 	if s.File != "" && s.Resume == "" {
-		if _, err := fileOf(s.Folder, s.File); err != nil {
+		f, err := fileOf(s.Folder, s.File)
+		if err != nil {
 			return "", err
+		}
+		kept, err := b.Transcripts.Get(ctx, Name, f.key())
+		if err != nil && !errors.Is(err, transcript.ErrUnknown) {
+			return "", err
+		}
+		if b.away(kept) {
+			return "", errAway
 		}
 		had.File = s.File
 	}
@@ -150,8 +158,22 @@ func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session
 	if had.File == "" {
 		return had, protocol.Errorf(http.StatusConflict, "no_file", "pi kept no file of this session, so it cannot be taken up again")
 	}
+	if b.away(had) {
+		return had, errAway
+	}
 	return had, nil
 }
+
+// back is how long a relay that lost its hub may take to be there again: it tries every five seconds.
+const back = 20 * time.Second
+
+// away says of a session in a terminal that its relay was lost so lately that its pi may be about to be back.
+func (b *Binding) away(had transcript.Session) bool {
+	return had.Origin == transcript.Relay && !had.Gone && b.Now().Sub(had.EndedAt) < back
+}
+
+// errAway is errRuns of one that is away.
+var errAway = protocol.Errorf(http.StatusConflict, "running", "this session may still run in its terminal, which was lost a moment ago: if it is not back in half a minute, it can be taken up")
 
 // errRuns: two that write one file would tear it.
 var errRuns = protocol.Errorf(http.StatusConflict, "running", "this session runs already")
@@ -225,7 +247,7 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())
 	}
 	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
-	l.link, l.folder, l.args, l.resume = p, s.Folder, Shown(args[2:]), s.Resume
+	l.link, l.folder, l.args, l.resume = own{p}, s.Folder, Shown(args[2:]), s.Resume
 	stopped := context.AfterFunc(ctx, func() { l.end(byHub) })
 	l.begin()
 	go func() {
@@ -234,6 +256,13 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		l.read(p)
 	}()
 	return l, nil
+}
+
+// own is a process of the hub's own.
+type own struct{ *piproc.Process }
+
+func (o own) Hand(record []byte, went func(fate)) error {
+	return o.Process.Hand(record, func(wrote bool) { went(fateOf(wrote)) })
 }
 
 // read takes what a process says until it has ended.

@@ -190,8 +190,9 @@ export function collect(fs: readonly Field[], raw: Raw): { value: Record<string,
   for (const f of fs) {
     const text = raw[f.slot] ?? '';
     if (text === '' || (f.kind !== 'text' && f.kind !== 'lines' && text.trim() === '')) {
-      // a list that may be empty by its own words says "none of them" by being empty
+      // a list that may be empty by its own words says "none of them" by being empty, and a text that may be is an answer
       if (f.required && f.kind === 'many' && f.schema.minItems === 0) value.set(f.key, []);
+      else if (f.required && (f.kind === 'text' || f.kind === 'lines') && f.schema.minLength === 0) value.set(f.key, '');
       else if (f.required && f.kind === 'many') problems[f.slot] = atLeast(Math.max(1, itemsOf(f.schema).min));
       else if (f.required) problems[f.slot] = f.kind === 'choice' || f.kind === 'boolean' ? 'Choose one.' : 'This is needed.';
       continue;

@@ -43,6 +43,38 @@ test('a session is started, told, stopped and ended from the page', { refusals: 
   await until('no composer', async () => (await p.locator('textarea').count()) === 0);
 });
 
+test('a start that was cancelled leads nowhere, and leaves nothing that runs', async ({ hub, page, p }) => {
+  let release;
+  const held = new Promise((done) => { release = done; });
+  await p.route('**/api/pi', async (route) => {
+    if (route.request().method() !== 'POST') return route.continue();
+    const response = await route.fetch();
+    await held;
+    await route.fulfill({ response });
+  });
+  await page.keys('g', 'p');
+  await p.click('text=New session');
+  await p.fill('#pi-folder', hub.data);
+  await p.click('dialog >> text=Start');
+  const state = async () => (await hub.call('GET', '/api/pi')).sessions[0]?.state;
+  await until('it runs', state, (s) => s === 'idle');
+  for (const key of ['Escape', 'g', 'n']) await p.keyboard.press(key);
+  await until('another page', () => p.evaluate(() => location.hash), (h) => h.includes('needs'));
+  release();
+  await until('it has ended', state, (s) => s === 'exited');
+  await page.says('body', /that was starting has been ended/);
+  assert.match(await p.evaluate(() => location.hash), /needs/);
+});
+
+test('an answer without a word is one', withPi, async ({ hub, page, given }) => {
+  await tell(hub, given.id, 'ASK {"method":"input","title":"Name?"}');
+  const [m] = await until('the question', () => asks(hub), (all) => all.length > 0);
+  await page.open(m.id);
+  await page.keys('w', 'Control+Enter');
+  await page.at(`#/pi/${given.id}`);
+  await page.says('[role=log]', /"value":""/);
+});
+
 test('in a low window the field and Send stay in sight below what is suggested', { ...withPi, viewport: { width: 640, height: 420 } }, async ({ page, p, given }) => {
   await page.at(`#/pi/${given.id}`);
   await page.says('header', /idle/);
