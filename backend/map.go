@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -13,6 +14,7 @@ import (
 	"deskbell/backend/config"
 	"deskbell/backend/delivery"
 	"deskbell/backend/desk"
+	"deskbell/backend/fleet"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol/mapv1"
 	"deskbell/backend/settings"
@@ -93,19 +95,24 @@ func (h *Hub) holdMAP(ctx context.Context) error {
 
 // enrolMAP makes an agent of the network known to the fleet, unless the operator wants nothing of it.
 func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
-	id := mapv1.PeerID(agent)
+	id, earlier := mapv1.PeerID(agent), fleet.EarlierPeerID(mapv1.Name, agent)
+	had, err := h.fleet.Store.Agent(ctx, earlier) // what was done to it under that id holds
+	if err != nil && !errors.Is(err, fleet.ErrUnknownAgent) {
+		return err
+	}
 	a, err := h.fleet.Peer(ctx, id, mapv1.Name)
 	if err != nil {
 		return err
 	}
-	if !a.RevokedAt.IsZero() {
+	if !a.RevokedAt.IsZero() || !had.RevokedAt.IsZero() {
 		return errors.New("the operator revoked this agent")
 	}
-	stopped, err := h.stopped(ctx, id)
-	if err == nil && stopped {
-		err = errors.New("the operator stopped this agent")
+	for _, id := range []string{id, earlier} {
+		if stopped, err := h.stopped(ctx, id); err != nil || stopped {
+			return cmp.Or(err, errors.New("the operator stopped this agent"))
+		}
 	}
-	return err
+	return nil
 }
 
 // systemID is the hub's id among hubs: what the operator set, or one made of its signing key.
