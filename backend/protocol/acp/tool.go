@@ -65,7 +65,7 @@ func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 		return err
 	}
 	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
-		Tool: q.text("tool"), Arguments: q.value("input"), Platform: to.Role, Session: from.ID, Request: "inv_" + inbox.RandomName()}}
+		Tool: q.text("tool"), Arguments: q.value("input"), Addressee: to.Peer, Session: from.ID, Request: "inv_" + inbox.RandomName()}}
 	if m := more(q.method, q.params); len(m) > 0 { // it goes to the agent too, and may change what the use of the tool does
 		ask.subject.Call.Extra = wire.Compose(m)
 	}
