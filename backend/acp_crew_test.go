@@ -25,6 +25,10 @@ func TestACPCorrelationsOfTwo(t *testing.T) {
 		if name["a"] == name["c"] {
 			t.Fatalf("%s: both go by %q", tool, name["a"])
 		}
+		// What names one in no way that can be read is not taken for the oldest.
+		if r := hand.refused(-32602, "tool.result", msg{"agentId": worker, "tool": tool, "output": msg{"_correlationId": 5}}); r.get("error", "data", "pointer") != "/params/output/_correlationId" {
+			t.Errorf("%s", r.body)
+		}
 		for _, from := range []*client{c, a, c} { // the last: the same result again
 			r := hand.acp("tool.result", msg{"agentId": worker, "tool": tool, "output": msg{"_correlationId": name[from.AgentID], "for": from.AgentID}})
 			if code := r.get("error", "code"); code == "-32008" {

@@ -75,11 +75,17 @@ func TestACPWhatIsDoneToAPrincipalEndsNobodyElses(t *testing.T) {
 	}
 }
 
-// An id with "/" in it is one everywhere: in the fleet, in paths, in addresses, and for the operator's acts.
+// An id of any length that an agent may have, with "/" in it too, is one everywhere: in the fleet, in paths, in addresses, and for the
+// operator's acts.
 func TestACPIdsWithSlashes(t *testing.T) {
 	h := openHouse(t)
 	bot, op := h.agent("team/bot"), h.operator()
 	bot.beat()
+	for _, id := range []string{strings.Repeat("a", 97), "t/" + strings.Repeat("b", 95), strings.Repeat("c", 196)} {
+		h.agent(id).beat()
+		h.tell("agent:acp/" + id).want(201)
+		h.onACP("acp/"+id, "stop").want(200)
+	}
 	if h.listed("acp/team/bot") == nil {
 		t.Fatal("it is not in the fleet as acp/team/bot")
 	}
@@ -108,32 +114,34 @@ func TestACPIdsWithSlashes(t *testing.T) {
 	bot.ok("message.send", msg{"from": "team/bot", "to": "human", "type": "signal", "payload": msg{}})
 }
 
-// An agent that was enrolled when "/" was encoded stays what it was, with what the operator said of it.
+// An agent that was enrolled when "/" was encoded, or a long id shortened, stays what it was, with what the operator said of it.
 func TestACPEarlierIdsStay(t *testing.T) {
-	h := openHouse(t)
-	const peer = "acp/team%2Fbot"
-	bot, other := h.agent("team/bot"), h.agent("other")
-	if _, err := h.hub.fleet.Peer(t.Context(), peer, "acp"); err != nil {
-		t.Fatal(err)
+	for _, id := range []string{"team/bot", strings.Repeat("a", 97)} {
+		h := openHouse(t)
+		peer := fleet.EarlierPeerID("acp", id)
+		bot, other := h.agent(id), h.agent("other")
+		if _, err := h.hub.fleet.Peer(t.Context(), peer, "acp"); err != nil {
+			t.Fatal(err)
+		}
+		err := h.hub.store.Crew().Do(t.Context(), func(tx crew.Tx) error {
+			return tx.PutCrewAgent(crew.Agent{ID: id, Peer: peer, Principal: id, Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: noon})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		worker := bot.spawn("w")
+		bot.ok("message.send", msg{"from": worker, "to": "human", "type": "signal", "payload": msg{}})
+		other.ok("message.send", msg{"from": "other", "to": id, "type": "signal", "payload": msg{}})
+		bot.one("message.send")
+		if h.listed("acp/"+id) != nil {
+			t.Error("it is enrolled twice")
+		}
+		h.onACP(peer, "stop").want(200)
+		bot.refused(-32003, "message.send", msg{"from": id, "to": "human", "type": "signal", "payload": msg{}})
+		h.onACP(peer, "resume").want(200)
+		if r := h.onACP(id, "stop").want(200); r.get("agents_ended") != "0" { // the worker ended with the first stop
+			t.Errorf("%s", r.body)
+		}
+		bot.refused(-32003, "agent.spawn", msg{"role": "w"})
 	}
-	err := h.hub.store.Crew().Do(t.Context(), func(tx crew.Tx) error {
-		return tx.PutCrewAgent(crew.Agent{ID: "team/bot", Peer: peer, Principal: "team/bot", Role: crew.RoleSelf, State: crew.Running, Config: []byte("{}"), CreatedAt: noon})
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	worker := bot.spawn("w")
-	bot.ok("message.send", msg{"from": worker, "to": "human", "type": "signal", "payload": msg{}})
-	other.ok("message.send", msg{"from": "other", "to": "team/bot", "type": "signal", "payload": msg{}})
-	bot.one("message.send")
-	if h.listed("acp/team/bot") != nil {
-		t.Error("it is enrolled twice")
-	}
-	h.onACP(peer, "stop").want(200)
-	bot.refused(-32003, "message.send", msg{"from": "team/bot", "to": "human", "type": "signal", "payload": msg{}})
-	h.onACP(peer, "resume").want(200)
-	if r := h.onACP("team/bot", "stop").want(200); r.get("agents_ended") != "0" { // the worker ended with the first stop
-		t.Errorf("%s", r.body)
-	}
-	bot.refused(-32003, "agent.spawn", msg{"role": "w"})
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A receiver that connects, reads some, says something and hangs up, again and again while two others write to it, hears
@@ -131,5 +132,100 @@ func TestACPSocketAnswers(t *testing.T) {
 	}
 	if answer, _ := live.ask("heartbeat", msg{}); field(answer, "result", "pending") != "[]" {
 		t.Errorf("then: %s", answer)
+	}
+}
+
+// What the person writes is told as delivered when it was handed out, and not while other things stand before it: until then
+// it expires at its time, or bounces with its agent, and never arrives after that.
+func TestACPDirectivesWaitTheirTurn(t *testing.T) {
+	c := &clock{at: noon}
+	h := openHouse(t, withClock(c))
+	h.operator().call("PATCH", "/v1/settings", msg{"rate_limit.requests_per_minute": 10_000}).want(200)
+	bot, src := h.agent("bot"), h.agent("src")
+	bot.beat()
+	track := func(id string) reply { return h.operator().call("GET", "/v1/directives/"+id, nil).want(200) }
+	tell := func(to, title string, expires time.Duration) string {
+		d := msg{"to": "acp/" + to, "title": title}
+		if expires > 0 {
+			d["expires_at"] = c.now().Add(expires).Format(time.RFC3339)
+		}
+		return h.operator().call("POST", "/v1/directives", d).want(201).get("id")
+	}
+	backlog := func(to string) {
+		for n := range 100 {
+			src.ok("message.send", msg{"from": "src", "to": to, "type": "signal", "payload": msg{"n": n}})
+		}
+	}
+	heard := func() (titles []string) {
+		for {
+			got := bot.beat()
+			if len(got) == 0 {
+				return titles
+			}
+			for _, p := range got {
+				if title := p.get("payload", "title"); title != "" {
+					titles = append(titles, title)
+				}
+				bot.beat(p.ID)
+			}
+		}
+	}
+	backlog("bot")
+	soon, later := tell("bot", "soon", time.Minute), tell("bot", "later", time.Hour)
+	if got := bot.beat(); len(got) != 100 {
+		t.Fatalf("%d are handed out", len(got))
+	}
+	for _, id := range []string{soon, later} {
+		if got := track(id).get("delivery", "state"); got != "queued" {
+			t.Errorf("behind what was handed out it is %s", got)
+		}
+	}
+	c.move(2 * time.Minute)
+	if got := heard(); len(got) != 1 || got[0] != "later" {
+		t.Errorf("came: %s", got)
+	}
+	if got := track(soon).get("delivery", "state"); got != "expired" {
+		t.Errorf("what nobody got in its time is %s", got)
+	}
+	if got := track(later).get("delivery", "state"); got != "acknowledged" {
+		t.Errorf("what came is %s", got)
+	}
+
+	// Handed out and not acknowledged it comes again, until its time is over; it was delivered.
+	brief := tell("bot", "brief", time.Minute)
+	for range 2 {
+		if got := bot.beat(); len(got) != 1 || got[0].get("payload", "title") != "brief" {
+			t.Fatalf("came: %s", got)
+		}
+	}
+	c.move(2 * time.Minute)
+	if got := heard(); len(got) != 0 {
+		t.Errorf("after its time came: %s", got)
+	}
+	if got := track(brief).get("delivery", "state"); got != "delivered" {
+		t.Errorf("what was handed out in its time is %s", got)
+	}
+
+	// Also where its agent ends, or a socket opens, once it has been in the queue.
+	worker := bot.spawn("worker")
+	backlog(worker)
+	behind, live := tell(worker, "behind", 0), tell("bot", "live", time.Minute)
+	bot.beat()
+	bot.ok("agent.kill", msg{"agentId": worker})
+	if got := track(behind); got.get("delivery", "state") != "bounced" || got.get("delivery", "prior") != "queued" {
+		t.Errorf("its agent has ended, and it is %s", got.body)
+	}
+	c.move(2 * time.Minute)
+	last := tell("bot", "last", 0)
+	for w := bot.dial(); ; {
+		if title := field(w.next(), "params", "payload", "title"); title == "last" {
+			break
+		} else if title != "" {
+			t.Errorf("on the socket came: %s", title)
+		}
+	}
+	eventually(t, "what was written is delivered", func() bool { return track(last).get("delivery", "state") == "delivered" })
+	if got := track(live).get("delivery", "state"); got != "expired" {
+		t.Errorf("what came too late for the socket is %s", got)
 	}
 }

@@ -105,6 +105,47 @@ func TestACPRules(t *testing.T) {
 	}
 }
 
+// The rules that a card offers are for just the agent that was to use the tool, whatever another one calls its role; and what a
+// rule of an earlier version says of that role denies no less.
+func TestACPOfferedRulesNameTheAddressee(t *testing.T) {
+	h := openHouse(t)
+	bot, good, evil, op := h.agent("bot"), h.agent("good"), h.agent("evil"), h.operator()
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": "all"}).want(200)
+	invoke := func(to string) string {
+		return bot.ok("tool.invoke", msg{"agentId": to, "tool": "Bash", "input": msg{"command": "make deploy", "description": "d"}}).get("status")
+	}
+	worker, twin := good.spawn("claude-code"), evil.spawn("claude-code")
+	if got := invoke(worker); got != "gated" {
+		t.Fatalf("at first it is %s", got)
+	}
+	card := h.asked(t)
+	var offers []struct {
+		Scope, Verdict string
+		Match          map[string]any
+	}
+	if err := json.Unmarshal([]byte(op.call("GET", "/api/items/"+card.get("id"), nil).want(200).get("rule_offers")), &offers); err != nil || len(offers) != 4 {
+		t.Fatalf("%v %+v", err, offers)
+	}
+	for _, o := range offers {
+		if o.Match["addressee"] != "acp/"+worker || o.Match["platform"] != nil || len(o.Match["arguments"].([]any)) != 2 {
+			t.Errorf("offered: %+v", o.Match)
+		}
+		if o.Scope == "always" && o.Verdict == "allow" {
+			op.call("POST", "/api/rules", msg{"verdict": "allow", "match": o.Match}).want(201)
+		}
+	}
+	for to, want := range map[string]string{worker: "queued", twin: "gated", "good": "gated"} {
+		if got := invoke(to); got != want {
+			t.Errorf("to %s it is %s, want %s", to, got, want)
+		}
+	}
+	op.call("PATCH", "/v1/settings", msg{"acp.gate": "none"}).want(200)
+	op.call("POST", "/api/rules", msg{"verdict": "deny", "match": msg{"protocol": "acp", "platform": "claude-code", "tool": "Bash"}}).want(201)
+	if got := invoke(twin); got != "gated" {
+		t.Errorf("what may be denied by a role is %s", got)
+	}
+}
+
 // How a tool's name is written, which is its caller's to choose, takes it past no rule and no gate; and what a rule allows is
 // only what it names.
 func TestACPNoNameIsWrittenPastARule(t *testing.T) {

@@ -62,6 +62,48 @@ func TestACPNothingSaidIsDropped(t *testing.T) {
 	}
 }
 
+// A result says all that it says, however long each part of it is; progress as much as there is room for of each part.
+func TestACPResultsAreShownWhole(t *testing.T) {
+	h := openHouse(t)
+	bot, other, op := h.agent("bot"), h.agent("other"), h.operator()
+	worker := other.spawn("worker")
+	long := strings.Repeat("x", 70_000) + " TAIL-OF-OUTPUT"
+	for name, c := range map[string]struct {
+		result           msg
+		says, data, hide []string
+	}{
+		"a long output":                {msg{"output": long, "error": "IT FAILED"}, []string{"xxx", "IT FAILED"}, []string{"TAIL-OF-OUTPUT", "IT FAILED"}, nil},
+		"a long further member":        {msg{"output": "done", "log": long}, []string{"done", "xxx"}, []string{"TAIL-OF-OUTPUT"}, nil},
+		"what it measured":             {msg{"output": "done", "metrics": msg{"files": 3}}, []string{"done"}, []string{`"files":3`}, []string{"output"}},
+		"what there is room for":       {msg{"output": "done", "error": "IT FAILED"}, []string{`done {"error":"IT FAILED"}`}, nil, []string{"IT FAILED"}},
+		"no output but further things": {msg{"error": "IT FAILED"}, []string{`{"error":"IT FAILED"}`}, nil, []string{"IT FAILED"}},
+	} {
+		item := bot.ok("task.submit", msg{"agentId": worker, "prompt": "p", "correlationId": name}).get("messageId")
+		other.ok("task.progress", msg{"agentId": worker, "correlationId": name, "chunk": long, "error": "LIMPS"})
+		if got := op.call("GET", "/api/items/"+item, nil).want(200).get("history"); !strings.Contains(got, "xxx") || !strings.Contains(got, "LIMPS") {
+			t.Errorf("%s: progress is shown as %s", name, got)
+		}
+		c.result["agentId"], c.result["correlationId"] = worker, name
+		other.ok("task.result", c.result)
+		it, data := h.item(item), op.call("GET", "/v1/messages/"+item, nil).want(200).get("context")
+		for _, want := range c.says {
+			if !strings.Contains(it.Outcome.Comment, want) {
+				t.Errorf("%s: it says %q, not %q", name, it.Outcome.Comment, want)
+			}
+		}
+		for _, want := range c.data {
+			if !strings.Contains(data, want) {
+				t.Errorf("%s: %q is not among the data", name, want)
+			}
+		}
+		for _, no := range c.hide {
+			if strings.Contains(data, no) {
+				t.Errorf("%s: %q is said twice: %s", name, no, data)
+			}
+		}
+	}
+}
+
 // What the hub has in another form already is not said twice.
 func TestACPNothingShownTwice(t *testing.T) {
 	h := openHouse(t)

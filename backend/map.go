@@ -100,9 +100,18 @@ func (h *Hub) enrolMAP(ctx context.Context, agent string) error {
 	return h.unwantedMAP(ctx, agent)
 }
 
-// unwantedMAP says why the operator wants nothing of somebody in the network, or in that of another hub.
+// unwantedMAP says why the operator wants nothing of somebody in the network, or in that of another hub. What was done to it
+// under the id that an earlier version gave it holds.
 func (h *Hub) unwantedMAP(ctx context.Context, agent string) error {
-	id := mapv1.PeerID(agent)
+	for _, id := range []string{mapv1.PeerID(agent), fleet.EarlierPeerID(mapv1.Name, agent)} {
+		if err := h.unwantedPeer(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *Hub) unwantedPeer(ctx context.Context, id string) error {
 	a, err := h.store.Agent(ctx, id)
 	switch {
 	case errors.Is(err, fleet.ErrUnknownAgent):

@@ -1,10 +1,12 @@
 package backend
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"deskbell/backend/fleet"
 	"deskbell/backend/inbox"
 )
 
@@ -314,4 +316,32 @@ func TestMAPStopsAreToldAtTheStart(t *testing.T) {
 	h.tamper(`DELETE FROM stops`)
 	h.start()
 	back().do("mail/create", msg{})
+}
+
+// What the operator stopped or revoked under the id that an earlier version gave it stays out.
+func TestMAPEarlierIdsStayOut(t *testing.T) {
+	h := openHouse(t)
+	c := h.dialMAP("/map")
+	c.do("map/connect", msg{"protocolVersion": 1, "participantType": "agent", "name": "c"})
+	for agent, act := range map[string]func(peer string){
+		"team/bot":               func(peer string) { h.onACP(peer, "stop").want(200) },
+		strings.Repeat("a", 97):  func(peer string) { h.operator().call("DELETE", "/v1/agents/"+url.PathEscape(peer), nil).want(204) },
+		strings.Repeat("b", 100): nil,
+	} {
+		if act == nil {
+			c.do("map/agents/register", msg{"agentId": agent})
+			if h.listed("map/"+agent) == nil {
+				t.Errorf("it is not in the fleet as map/%s", agent)
+			}
+			continue
+		}
+		peer := fleet.EarlierPeerID("map", agent)
+		if _, err := h.hub.fleet.Peer(t.Context(), peer, "map"); err != nil {
+			t.Fatal(err)
+		}
+		act(peer)
+		if f := c.ask("map/agents/register", msg{"agentId": agent}); f.Error == nil {
+			t.Errorf("%s is let in: %s", agent, f.raw)
+		}
+	}
 }

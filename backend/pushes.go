@@ -93,7 +93,8 @@ func (h *Hub) approved(ctx context.Context, o inbox.Owed) (bool, error) {
 // delivered records what a 2xx proves. An item or directive that has ended meanwhile needs no record.
 func (h *Hub) delivered(ctx context.Context, o inbox.Owed) error {
 	if o.EntryKey != "" {
-		return h.mailbox.Webhooked(ctx, o.Agent, o.EntryKey)
+		_, err := h.mailbox.Handed(ctx, o.Agent, o.EntryKey)
+		return err
 	}
 	err := h.inbox.Delivered(ctx, o.ItemID)
 	if errors.Is(err, inbox.ErrGone) {

@@ -284,7 +284,7 @@ func mailboxScript() []step {
 		return owed && len(attempts) > 0, err
 	})
 	add("push of dir_2", func(ctx context.Context, b crashBox) error { // first that it was received, then that nothing more is owed
-		if err := b.box.Webhooked(ctx, "b", "dir_2"); err != nil {
+		if _, err := b.box.Handed(ctx, "b", "dir_2"); err != nil {
 			return err
 		}
 		return b.attempted(ctx, "dir_2", inbox.OwedDone, 200)

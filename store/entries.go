@@ -141,11 +141,15 @@ func (t *tx) Entry(agent, key string) (mailbox.Entry, error) {
 	return scanEntry(t.row(`SELECT `+entryColumns+` FROM `+entryTables+` WHERE entries.key = ? AND entries.agent = ?`, key, agent))
 }
 
-// PutEntry implements mailbox.Tx.
+// PutEntry implements mailbox.Tx. A directive that has ended leaves the queue of what is for an agent, too.
 func (t *tx) PutEntry(e mailbox.Entry) error {
 	t.dueMoved = true
-	return t.exec(`UPDATE entries SET state = ?, delivered_at = ?, ended_at = ?, prior = ?, note = ?, live = ?, invisible_until = ?, claimed_by = ?, presented = ? WHERE key = ?`,
+	err := t.exec(`UPDATE entries SET state = ?, delivered_at = ?, ended_at = ?, prior = ?, note = ?, live = ?, invisible_until = ?, claimed_by = ?, presented = ? WHERE key = ?`,
 		string(e.State), ms(e.DeliveredAt), ms(e.EndedAt), string(e.Prior), e.Note, e.Live, ms(e.InvisibleUntil), e.ClaimedBy, e.Presented, e.Key)
+	if err != nil || e.Live || e.Kind != mailbox.Directive {
+		return err
+	}
+	return t.exec(`DELETE FROM queue WHERE id = ?`, e.Key)
 }
 
 // visible is which live entries a drain may get: ?1 the agent, ?2 its session or ”. Without a session these are

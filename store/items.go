@@ -284,6 +284,16 @@ func (t *tx) update(n int64, before inbox.Item, ch inbox.Change) (inbox.Item, er
 		string(it.Track.State), track, mailbox, it.Marks.Read, it.Marks.Starred, it.Marks.Archived, ms(it.Marks.SnoozedUntil), pending, progress, n); err != nil {
 		return it, err
 	}
+	if len(ch.Adds) > 0 {
+		it.Content.Context = append(slices.Clone(it.Content.Context), ch.Adds...)
+		_, large, err := split(it.Content)
+		if err != nil {
+			return it, err
+		}
+		if err := t.exec(`UPDATE items SET bulk = ? WHERE n = ?`, large, n); err != nil {
+			return it, err
+		}
+	}
 	for _, e := range append(slices.Clone(ch.Earlier), ch.Entry) {
 		if e == (inbox.Entry{}) {
 			continue

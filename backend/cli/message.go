@@ -57,6 +57,7 @@ type call struct {
 	Provider   string          `json:"provider"`
 	Version    string          `json:"version"`
 	Platform   string          `json:"platform"`
+	Addressee  string          `json:"addressee"`
 	Folder     string          `json:"folder"`
 	Session    string          `json:"session"`
 	Permission string          `json:"permission"`

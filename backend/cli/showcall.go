@@ -27,7 +27,7 @@ type callDetail struct {
 // showCall writes what an agent asks leave for. d is nil for an agent that looks at its own call.
 func (a *app) showCall(c *call, d *callDetail) {
 	a.tell("\nAsks leave for %s", c.Tool)
-	pairs(a.text(), "  provider", line(c.Provider), "  version", line(c.Version), "  platform", line(c.Platform), "  folder", line(c.Folder), "  session", line(c.Session), "  permission", line(c.Permission),
+	pairs(a.text(), "  provider", line(c.Provider), "  version", line(c.Version), "  platform", line(c.Platform), "  for", line(c.Addressee), "  folder", line(c.Folder), "  session", line(c.Session), "  permission", line(c.Permission),
 		"  editable", line(strings.Join(c.Editable, " ")))
 	a.lookTwice(d)
 	a.tell("\nArguments")

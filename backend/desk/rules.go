@@ -49,7 +49,7 @@ func sentence(r gate.Rule) []render.Span { return render.Visible(r.String()) }
 type marked map[string][]render.Span
 
 func markedOf(m gate.Match) marked {
-	texts := []string{m.Protocol, m.Platform, m.Agent, m.Folder, m.Session, m.Tool, m.Provider, m.Version}
+	texts := []string{m.Protocol, m.Platform, m.Agent, m.Addressee, m.Folder, m.Session, m.Tool, m.Provider, m.Version}
 	for _, a := range m.Arguments {
 		texts = append(texts, a.Name, a.Value)
 	}

@@ -172,13 +172,16 @@ func IsPerson(id string) bool {
 	return name == string(inbox.Human)
 }
 
+// maxID is how long an id may be, in bytes.
+const maxID = 200
+
 // checkText says whether an id is one, whoever may have it.
 func checkText(id string) error {
 	switch {
 	case id == "":
 		return inbox.Invalid("/agent_id", "an agent needs an id")
-	case len(id) > 200:
-		return inbox.Invalid("/agent_id", "the id is longer than 200 bytes")
+	case len(id) > maxID:
+		return inbox.Invalid("/agent_id", "the id is longer than %d bytes", maxID)
 	case strings.Contains(id, "#"):
 		return inbox.Invalid("/agent_id", `an agent id cannot contain "#"`)
 	}
@@ -191,15 +194,22 @@ func checkText(id string) error {
 	if r, alike := render.Alike(id); alike {
 		return inbox.Invalid("/agent_id", "an agent id cannot be written so that it passes for a plain one: %q looks like another character", r)
 	}
-	for _, span := range render.Visible(id) {
-		if span.M != "" {
-			return inbox.Invalid("/agent_id", "an agent id cannot contain control, invisible or look-alike characters: %s", span.T)
-		}
+	if err := checkVisible(id); err != nil {
+		return err
 	}
 	for _, segment := range strings.Split(id, "/") {
 		// An id is part of paths, where these lead elsewhere.
 		if segment == "" || segment == "." || segment == ".." {
 			return inbox.Invalid("/agent_id", `an agent id cannot begin or end with "/", nor contain "//" or a segment "." or ".."`)
+		}
+	}
+	return nil
+}
+
+func checkVisible(id string) error {
+	for _, span := range render.Visible(id) {
+		if span.M != "" {
+			return inbox.Invalid("/agent_id", "an agent id cannot contain control, invisible or look-alike characters: %s", span.T)
 		}
 	}
 	return nil

@@ -17,39 +17,54 @@ import (
 // may have "/" in it as it is: the parts before it never do, so it is still known where it begins. Different parts, of one
 // number, never make the same id.
 func PeerID(protocol string, parts ...string) string {
-	id := protocol
+	id, room := protocol, maxPart
+	if len(parts) == 1 {
+		room = maxID - len(protocol) - len("/")
+	}
 	for i, p := range parts {
-		if last := i == len(parts)-1; !last || !plainPath(p) {
-			p = peerPart(p)
+		if last := i == len(parts)-1; !last || !plainPath(p, room) {
+			p = peerPart(p, room)
 		}
 		id += "/" + p
 	}
 	return id
 }
 
-// IsPeerID says whether an id is the PeerID of these parts, also as it was when every "/" of a part was encoded.
-func IsPeerID(id, protocol string, parts ...string) bool {
-	earlier := protocol
+// EarlierPeerID is what PeerID made of these parts in earlier versions: every "/" of a part was encoded, and one part alone had
+// no more room than one of several.
+func EarlierPeerID(protocol string, parts ...string) string {
+	id := protocol
 	for _, p := range parts {
-		earlier += "/" + peerPart(p)
+		id += "/" + peerPart(p, maxPart)
 	}
-	return id == PeerID(protocol, parts...) || id == earlier
+	return id
+}
+
+// IsPeerID says whether an id is the PeerID of these parts, also as it was in earlier versions.
+func IsPeerID(id, protocol string, parts ...string) bool {
+	return id == PeerID(protocol, parts...) || id == EarlierPeerID(protocol, parts...)
 }
 
 // plainPath says whether a part can be the end of an id as it is.
-func plainPath(part string) bool {
-	return len(part) <= maxPart && !strings.ContainsAny(part, "%~") && CheckID(part) == nil
+func plainPath(part string, room int) bool {
+	return len(part) <= room && !strings.ContainsAny(part, "%~") && isPart(part)
 }
 
-// maxPart bounds each part of a peer's id, so that three of them fit into an id.
+// isPart says whether a part can stand in an id as it is, behind the plain letters of its protocol: what reads as its own beside
+// others of its kind may pass for something else there.
+func isPart(part string) bool {
+	return CheckID(part) == nil && checkVisible("x/"+part) == nil
+}
+
+// maxPart bounds each of several parts of a peer's id, so that they fit into one beside their protocol.
 const maxPart = 96
 
-func peerPart(part string) string {
+func peerPart(part string, room int) string {
 	if part == "" {
 		return "~"
 	}
 	encoded := part
-	if strings.ContainsAny(part, "/%~") || CheckID(part) != nil {
+	if strings.ContainsAny(part, "/%~") || !isPart(part) {
 		var b strings.Builder
 		dots := strings.Trim(part, ".") == ""
 		for i := range len(part) {
@@ -62,9 +77,9 @@ func peerPart(part string) string {
 		}
 		encoded = b.String()
 	}
-	if len(encoded) > maxPart {
+	if len(encoded) > room {
 		sum := sha256.Sum256([]byte(part))
-		end := maxPart - 33
+		end := room - 33
 		for end > 0 && encoded[end]&0xc0 == 0x80 { // not within a letter
 			end--
 		}

@@ -29,11 +29,31 @@ func TestPeerIDs(t *testing.T) {
 		{[]string{".", ".."}, "acs/%2E/%2E%2E"},
 		{[]string{"a b", "x#y"}, "acs/a%20b/x%23y"},
 		{[]string{"größe", "р\u0430ypal"}, "acs/größe/%D1%80%D0%B0ypal"}, // Cyrillic that reads as Latin
+		{[]string{"ÀⅠ", "ÀⅠ"}, "acs/%C3%80%E2%85%A0/%C3%80%E2%85%A0"},    // which alone is not beside Latin
 		{[]string{"a\u200bb", "\xff"}, "acs/a%E2%80%8Bb/%FF"},
 	} {
 		if got := PeerID("acs", c.parts...); got != c.want {
 			t.Errorf("%q: %s, want %s", c.parts, got, c.want)
 		}
+	}
+}
+
+// A part that stands alone has all the room of an id; of several each has as much as of three. Both were 96 bytes.
+func TestPeerIDsHaveTheRoomOfAnID(t *testing.T) {
+	for _, part := range []string{strings.Repeat("a", 97), strings.Repeat("b", 196), "t/" + strings.Repeat("c", 96)} {
+		id := PeerID("acp", part)
+		if id != "acp/"+part || len(id) > maxID {
+			t.Errorf("%s is %s", part, id)
+		}
+		if earlier := EarlierPeerID("acp", part); len(earlier) != len("acp/")+96 || !strings.Contains(earlier, "~") || !IsPeerID(earlier, "acp", part) {
+			t.Errorf("%s was %s", part, earlier)
+		}
+	}
+	if id := PeerID("acp", strings.Repeat("a", 197)); len(id) != maxID || !strings.Contains(id, "~") {
+		t.Errorf("one byte more is %s", id)
+	}
+	if long := strings.Repeat("a", 97); PeerID("acs", long, "x") != EarlierPeerID("acs", long, "x") {
+		t.Error("one of two parts has another id than before")
 	}
 }
 

@@ -23,7 +23,7 @@ func (m Match) Check(pointer string) []inbox.FieldError {
 	}
 	for _, f := range []struct{ at, text string }{
 		{"/protocol", m.Protocol}, {"/platform", m.Platform}, {"/agent", m.Agent}, {"/folder", m.Folder}, {"/session", m.Session}, {"/tool", m.Tool},
-		{"/provider", m.Provider}, {"/version", m.Version},
+		{"/provider", m.Provider}, {"/version", m.Version}, {"/addressee", m.Addressee},
 	} {
 		if why := badText(f.text); why != "" {
 			fail(f.at, "%s", why)

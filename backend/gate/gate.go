@@ -52,8 +52,9 @@ type Rule struct {
 type Match struct {
 	Protocol  string     `json:"protocol,omitempty"`
 	Platform  string     `json:"platform,omitempty"`
-	Agent     string     `json:"agent,omitempty"`  // a pattern: * is any text
-	Folder    string     `json:"folder,omitempty"` // this folder and what is below it
+	Agent     string     `json:"agent,omitempty"`     // a pattern: * is any text
+	Addressee string     `json:"addressee,omitempty"` // another agent, for whom the call is
+	Folder    string     `json:"folder,omitempty"`    // this folder and what is below it
 	Session   string     `json:"session,omitempty"`
 	Tool      string     `json:"tool,omitempty"`     // a pattern: * is any text
 	Provider  string     `json:"provider,omitempty"` // whose tool it is, and which one, exactly as the agent says

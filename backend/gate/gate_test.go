@@ -28,6 +28,7 @@ func TestSentences(t *testing.T) {
 		{Match{Provider: "p"}, "Calls of any tool of the provider “p”."},
 		{Match{Tool: "T", Only: true}, "Calls of “T” without any arguments."},
 		{Match{Tool: "T", Only: true, Arguments: []Argument{{"x", Is, "1"}}, Session: "s"}, "Calls of “T” whose “x” is exactly “1” and no other arguments, in this session only: “s”."},
+		{Match{Tool: "t", Agent: "acp/a", Addressee: "acp/b", Protocol: "acp"}, "Calls of “t”, by the agent “acp/a”, for the agent “acp/b”, over the protocol “acp”."},
 		{Match{Tool: "Bash", Platform: "claude-code", Only: true, Arguments: []Argument{{"command", Is, "ls"}}},
 			"Calls of “Bash” whose “command” is exactly “ls” and no other arguments (“description” and “timeout” do not count), of the platform “claude-code”."},
 		{Match{Tool: "Bash", Platform: "claude-code", Only: true, Arguments: []Argument{{"timeout", Is, "5"}}},

@@ -57,13 +57,18 @@ func (m Match) fits(s Subject, p Place, strict bool) fit {
 	if strict && (len(c.Extra) > 0 || garbled(c.Tool) || garbled(c.Folder)) || m.Only && (m.Provider != c.Provider || m.Version != c.Version) {
 		return no // it says more than a rule can compare, or says it so that it reads as another call
 	}
-	if !same(m.Protocol, s.Protocol) || !same(m.Provider, c.Provider) || !same(m.Version, c.Version) || !same(m.Platform, c.Platform) || !same(m.Session, c.Session) ||
+	platform := same(m.Platform, c.Platform)
+	unsaid := !platform && c.Platform == "" && m.Protocol == s.Protocol // it may be of that one, and says nothing of it
+	if !same(m.Protocol, s.Protocol) || !same(m.Provider, c.Provider) || !same(m.Version, c.Version) || !platform && !unsaid || !same(m.Session, c.Session) || !same(m.Addressee, c.Addressee) ||
 		m.Agent != "" && !like(m.Agent, s.Agent) || m.Tool != "" && !m.fitsTool(s, strict) || m.Hours != nil && !m.Hours.contain(s.At, p.Location) {
 		return no
 	}
 	fits := yes
+	if unsaid {
+		fits = untold
+	}
 	if m.Folder != "" {
-		fits = m.worksWithin(c, p.Home)
+		fits = min(fits, m.worksWithin(c, p.Home))
 	}
 	if m.Only && fits != no {
 		fits = min(fits, m.namesAll(c))

@@ -86,6 +86,22 @@ func TestMatchesByWhatACallIs(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
+	s.Call.Addressee = "acp/w"
+	for addressee, want := range map[string]bool{"": true, "acp/w": true, "acp/v": false, "acp/*": false} {
+		if got := (Match{Addressee: addressee}).Matches(s, here); got != want {
+			t.Errorf("for %q: %v", addressee, got)
+		}
+	}
+	// A call that does not say its program is allowed by no rule for one, and in doubt for one that denies over its protocol.
+	s.Call.Platform = ""
+	for _, c := range []struct {
+		m       Match
+		touches bool
+	}{{Match{Protocol: "acs", Platform: "codex"}, true}, {Match{Protocol: "pi", Platform: "codex"}, false}, {Match{Platform: "codex"}, false}} {
+		if c.m.Matches(s, here) || (Rule{Verdict: Deny, Match: c.m}).Matches(s, here) || (Rule{Verdict: Deny, Match: c.m}).touches(s, here) != c.touches || (Rule{Verdict: Allow, Match: c.m}).touches(s, here) {
+			t.Errorf("%+v of a call that names no program", c.m)
+		}
+	}
 	s.Call.Folder = ""
 	if (Match{Folder: "/"}).Matches(s, here) {
 		t.Error("a call that names no folder is in one")

@@ -31,7 +31,7 @@ func Offers(s Subject, p Place) []Offer {
 	if !ok || s.Call.Tool == "" || strings.Contains(s.Call.Tool, "*") || garbled(s.Call.Tool) || garbled(s.Call.Folder) {
 		return nil
 	}
-	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Tool: s.Call.Tool, Provider: s.Call.Provider, Version: s.Call.Version, Arguments: arguments, Only: true}
+	narrow := Match{Protocol: s.Protocol, Platform: s.Call.Platform, Addressee: s.Call.Addressee, Tool: s.Call.Tool, Provider: s.Call.Provider, Version: s.Call.Version, Arguments: arguments, Only: true}
 	var offers []Offer
 	offer := func(scope Scope, m Match) {
 		for _, v := range []Verdict{Allow, Deny} {

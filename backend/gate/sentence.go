@@ -94,6 +94,7 @@ func (m Match) String() string {
 		b.WriteString(", by the agent " + quote(m.Agent))
 	}
 	for _, part := range []struct{ before, value string }{
+		{", for the agent ", m.Addressee},
 		{", of the platform ", m.Platform}, {", over the protocol ", m.Protocol},
 		{", working in this folder or below it: ", m.Folder}, {", in this session only: ", m.Session},
 	} {
@@ -108,7 +109,7 @@ func (m Match) String() string {
 }
 
 func (m Match) everything() bool {
-	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Folder == "" && m.Session == "" && strings.Trim(m.Tool, "*") == "" && m.Provider == "" && m.Version == "" && len(m.Arguments) == 0 && !m.Only && m.Hours == nil
+	return m.Protocol == "" && m.Platform == "" && m.Agent == "" && m.Addressee == "" && m.Folder == "" && m.Session == "" && strings.Trim(m.Tool, "*") == "" && m.Provider == "" && m.Version == "" && len(m.Arguments) == 0 && !m.Only && m.Hours == nil
 }
 
 func quote(s string) string { return "“" + s + "”" }

@@ -86,7 +86,7 @@ func (m Match) covers(o Match, p Place) bool {
 		return false
 	}
 	pattern := func(a, b string) bool { return a == "" || a == b || b != "" && !strings.Contains(b, "*") && like(a, b) }
-	if !same(m.Protocol, o.Protocol) || !same(m.Platform, o.Platform) || !same(m.Session, o.Session) || !pattern(m.Agent, o.Agent) || !pattern(m.Tool, o.Tool) {
+	if !same(m.Protocol, o.Protocol) || !same(m.Platform, o.Platform) || !same(m.Session, o.Session) || !same(m.Addressee, o.Addressee) || !pattern(m.Agent, o.Agent) || !pattern(m.Tool, o.Tool) {
 		return false
 	}
 	if m.Folder != "" && (o.Folder == "" || within(m.Folder, o.Folder, "", p.Home) != yes) {

@@ -35,6 +35,8 @@ type Call struct {
 	MaxEdit  int    `json:"max_edit,omitempty"`
 	Platform string `json:"platform,omitempty"` // the program that runs the agent: claude-code, codex, pi
 	Folder   string `json:"folder,omitempty"`   // where it works
+	// Addressee is the agent, as the fleet knows it, that is to do it; empty: the one that asks.
+	Addressee string `json:"addressee,omitempty"`
 	// Session is the agent's session in its own protocol, and Request the call's own id in it.
 	Session string `json:"session,omitempty"`
 	Request string `json:"request,omitempty"`

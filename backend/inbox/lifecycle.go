@@ -49,7 +49,9 @@ type Change struct {
 	Entry Entry
 	// Earlier is what happened to the item just before, in the same transaction.
 	Earlier []Entry
-	Owed    *Owed // a reply to push, or nil
+	// Adds is shown as data besides from now on.
+	Adds []Part
+	Owed *Owed // a reply to push, or nil
 	// Withdraw says that what it still owes is pushed no more, and where that push then stands; empty: it goes on.
 	Withdraw OwedState
 	Hand     *Hand // a reply to put into the submitter's mailbox if its session is live, or nil

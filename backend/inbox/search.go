@@ -63,7 +63,7 @@ func (it Item) notes() []string {
 
 // MoreToSearch says whether an item that became out of before has words that are not in the index yet.
 func (it Item) MoreToSearch(before Item) bool {
-	return (before.Outcome == nil && it.Outcome != nil) || lines(it.notes()) != lines(before.notes())
+	return (before.Outcome == nil && it.Outcome != nil) || len(it.Content.Context) != len(before.Content.Context) || lines(it.notes()) != lines(before.notes())
 }
 
 // searchValues are the strings of an answer that may be searched.

@@ -90,6 +90,53 @@ func (m *Mailbox) Drain(ctx context.Context, agent, session string, limit int, w
 	}
 }
 
+// Take gives what agent's mailbox has to a binding that keeps a queue of its own. Nobody has seen it yet, so it stands where it
+// stood and ends as it would have, until Handed.
+func (m *Mailbox) Take(ctx context.Context, agent string, limit int) (out []Entry, err error) {
+	err = m.do(ctx, func(tx Tx, _ *effects, now time.Time) error {
+		if out, err = tx.Claimable(agent, "", now, limit); err != nil {
+			return err
+		}
+		for _, e := range out {
+			if err := tx.PutEntry(e.Rest(now.Add(m.Limits().Visibility))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Handed records that entries of agent's mailbox are handed out to it in another way than by a drain, and returns the keys of
+// those that may be: the others have ended. They stay to be drained until they are acknowledged.
+func (m *Mailbox) Handed(ctx context.Context, agent string, keys ...string) (live []string, err error) {
+	err = m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
+		live = nil
+		for _, key := range keys {
+			before, err := tx.Entry(agent, key)
+			if errors.Is(err, ErrNotFound) || (err == nil && !before.Live) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			live = append(live, key)
+			e := before.Claim(before.ClaimedBy, before.InvisibleUntil, true, now)
+			if err := tx.PutEntry(e); err != nil {
+				return err
+			}
+			if e.State == before.State {
+				continue
+			}
+			if err := m.delivered(tx, fx, e, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return live, err
+}
+
 // sealFor is Seal for an agent that asks: one that was revoked while it waited has no key any more, and hears of that.
 func (m *Mailbox) sealFor(ctx context.Context, agent string) (func(Entry) ([]byte, error), error) {
 	sign, err := m.Seal(ctx, agent)

@@ -91,7 +91,7 @@ func (e Entry) Claim(session string, until time.Time, drained bool, now time.Tim
 	return e
 }
 
-// Rest keeps the entry out of the way until then: it could not be handed out, and nobody has seen it.
+// Rest keeps the entry out of the way until then: it was not handed out, and nobody has seen it.
 func (e Entry) Rest(until time.Time) Entry {
 	e.InvisibleUntil = until
 	return e

@@ -64,22 +64,6 @@ func (m *Mailbox) Pushing(ctx context.Context, agent, key string) error {
 	})
 }
 
-// Webhooked records that a directive's push was received: it is delivered and stays to be drained until it is
-// acknowledged (MA2H §8.7).
-func (m *Mailbox) Webhooked(ctx context.Context, agent, key string) error {
-	return m.do(ctx, func(tx Tx, fx *effects, now time.Time) error {
-		e, err := tx.Entry(agent, key)
-		if errors.Is(err, ErrNotFound) || (err == nil && !e.Live) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		fx.fleet = true
-		return tx.PutEntry(e.Claim(e.ClaimedBy, e.InvisibleUntil, true, now))
-	})
-}
-
 // enqueue judges where a command goes and puts it there. sees says that the sender may know whether a session of the
 // destination has ended or never was.
 func (m *Mailbox) enqueue(tx Tx, fx *effects, e Entry, sees bool, now time.Time) (Entry, error) {

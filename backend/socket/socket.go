@@ -95,13 +95,18 @@ func (c *Conn) enter(o outgoing, share int) (ok bool, freed <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(o.frame)
-	if c.over || c.frames > 0 && (c.frames > c.o.Queue/share || c.bytes+n > c.o.Bytes/share) {
+	if !c.room(n, share) {
 		return false, c.freed
 	}
 	c.frames++
 	c.bytes += n
 	c.out <- o // which has room for all that enter
 	return true, nil
+}
+
+// room says whether a frame of n bytes may enter; mu is held.
+func (c *Conn) room(n, share int) bool {
+	return !c.over && (c.frames == 0 || c.frames <= c.o.Queue/share && c.bytes+n <= c.o.Bytes/share)
 }
 
 // leave takes a frame of n bytes out of those that wait.
@@ -154,11 +159,27 @@ const patient = 4
 // network, and wrote after it was: what the peer says because of it may be read between the two. Neither may wait. false:
 // the socket or ctx ended first, and it may or may not be tried.
 func (c *Conn) Deliver(ctx context.Context, frame []byte, begins, wrote func()) bool {
+	return c.patiently(ctx, func() (bool, <-chan struct{}) {
+		return c.enter(outgoing{frame: frame, begins: begins, wrote: wrote}, patient)
+	})
+}
+
+// Ready waits as Deliver does until there is room for a frame of n bytes. false: the socket or ctx ended first.
+func (c *Conn) Ready(ctx context.Context, n int) bool {
+	return c.patiently(ctx, func() (bool, <-chan struct{}) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.room(n, patient), c.freed
+	})
+}
+
+// patiently tries until it succeeds, each time that there may be more room.
+func (c *Conn) patiently(ctx context.Context, try func() (ok bool, freed <-chan struct{})) bool {
 	for {
 		if c.closed.Err() != nil {
 			return false
 		}
-		ok, freed := c.enter(outgoing{frame: frame, begins: begins, wrote: wrote}, patient)
+		ok, freed := try()
 		if ok {
 			return true
 		}

@@ -232,6 +232,9 @@ func TestWhatWaitsIsBoundedInBytes(t *testing.T) {
 				}
 			}
 			cancel()
+			if n < 64 && c.Ready(ctx, size) {
+				t.Error("there is room for one more, and there was none")
+			}
 			answered <- c.Send(make([]byte, size))
 			took <- n
 			c.Close(1000, "")
@@ -288,6 +291,9 @@ func TestDeliverEndsWithTheSocket(t *testing.T) {
 	}
 	c := <-ended
 	<-ends
+	if c.Ready(context.Background(), 1) {
+		t.Error("a socket that has ended has room")
+	}
 	for range 2000 { // more than the queue holds
 		if !c.Deliver(context.Background(), []byte("late"), nil, func() { t.Error("it was written") }) {
 			return

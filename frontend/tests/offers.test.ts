@@ -14,7 +14,7 @@ it('says what two rules have in common once, and of each what is its own', () =>
 });
 
 it('leaves nothing out that a rule holds', () => {
-  const all: Required<Match> = { protocol: 'p', platform: 'q', agent: 'a*', folder: 'f', session: 's', tool: 't*', provider: 'w', version: 'v', only: true, arguments: [], hours: { from: '09:00', to: '18:00', days: [1] } };
+  const all: Required<Match> = { protocol: 'p', platform: 'q', agent: 'a*', addressee: 'b', folder: 'f', session: 's', tool: 't*', provider: 'w', version: 'v', only: true, arguments: [], hours: { from: '09:00', to: '18:00', days: [1] } };
   expect(facts(all)).toHaveLength(Object.keys(all).length - 1); // of the arguments there are none
   expect(facts(all)).toContainEqual({ label: 'Arguments', value: '', how: 'none' });
   expect(apart([{ match: common }]).common).toEqual([]);

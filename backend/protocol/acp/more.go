@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -81,14 +82,25 @@ func more(method string, object []byte) []wire.Member {
 // also is more as data.
 func (q *request) also() []inbox.Part { return data(wire.Compose(more(q.method, q.params))) }
 
-// worded is a text with what there is more behind it, where there is room for one text alone.
-func (q *request) worded(text string) string {
+// worded is a text with what there is more behind it, where there is room for one text alone. Of a long one its own end gives
+// way first.
+func (q *request) worded(text string, room int) string {
 	m := more(q.method, q.params)
-	switch {
-	case len(m) == 0:
-		return text
-	case text == "":
-		return string(wire.Compose(m))
+	if len(m) == 0 {
+		return brief.Clip(text, room)
 	}
-	return text + " " + string(wire.Compose(m))
+	besides := brief.Clip(string(wire.Compose(m)), max(room/2, room-len(text)-1))
+	if text == "" {
+		return besides
+	}
+	return brief.Clip(text, room-len(besides)-1) + " " + besides
+}
+
+// unworded is what a result says that its words do not, as data.
+func (q *request) unworded(text string, room int) []inbox.Part {
+	m := wire.Pick(q.params, "metrics")
+	if q.worded(text, room) != q.worded(text, math.MaxInt) {
+		m = slices.Concat(wire.Pick(q.params, "output"), m, more(q.method, q.params))
+	}
+	return data(wire.Compose(m))
 }

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"deskbell/backend/crew"
@@ -69,7 +70,7 @@ func (b *Binding) heartbeat(ctx context.Context, q *request) (outcome, error) {
 		if pending, err = b.waiting(ctx, q.who.principal, agents, q.room); err != nil {
 			return outcome{}, err
 		}
-		if err := b.handed(ctx, q.who.principal, pending); err != nil {
+		if pending, err = b.handed(ctx, q.who.principal, pending); err != nil {
 			return outcome{}, err
 		}
 	}
@@ -156,18 +157,33 @@ func ids(agents []crew.Agent) []string {
 	return list
 }
 
-// handed notes that deliveries were handed out.
-func (b *Binding) handed(ctx context.Context, principal string, list []crew.Delivery) error {
-	var fresh []string
+// handed notes that deliveries are handed out, and returns those that are: what the person wrote and what has ended since is
+// none of them. It says so before they go, because what is told as expired must never arrive.
+func (b *Binding) handed(ctx context.Context, principal string, list []crew.Delivery) ([]crew.Delivery, error) {
+	over := map[string]bool{}
+	var fresh, ended []string
 	for _, d := range list {
-		if d.HandedAt.IsZero() {
-			fresh = append(fresh, d.ID)
+		if !d.HandedAt.IsZero() {
+			continue
 		}
+		if d.Directive != "" {
+			a, err := b.Crew.Agent(ctx, d.Agent)
+			if err != nil {
+				return nil, err
+			}
+			if live, err := b.Mailbox.Handed(ctx, a.Peer, d.Directive); err != nil {
+				return nil, err
+			} else if live == nil {
+				over[d.ID], ended = true, append(ended, d.ID)
+				continue
+			}
+		}
+		fresh = append(fresh, d.ID)
 	}
-	if fresh == nil {
-		return nil
+	if fresh == nil && ended == nil {
+		return list, nil
 	}
-	return b.do(ctx, func(t *turn) error {
+	err := b.do(ctx, func(t *turn) error {
 		first, err := t.Handed(principal, fresh, t.now)
 		if err != nil {
 			return err
@@ -177,8 +193,10 @@ func (b *Binding) handed(ctx context.Context, principal string, list []crew.Deli
 				return err
 			}
 		}
-		return nil
+		_, err = t.Dequeue(principal, nil, ended)
+		return err
 	})
+	return slices.DeleteFunc(list, func(d crew.Delivery) bool { return over[d.ID] }), err
 }
 
 // acknowledge takes out of the queue what a caller has. Ids of nothing, and of what is for none of its agents, have no
@@ -229,13 +247,13 @@ func (b *Binding) acknowledge(ctx context.Context, w Who, acks []string) error {
 }
 
 // collect takes what the person wrote to agents out of their mailboxes and puts it into the queue, in the protocol's words.
-// It stays in the mailbox, as delivered, until it is acknowledged.
+// It stays in the mailbox until it is acknowledged, and undelivered until it is handed out.
 func (b *Binding) collect(ctx context.Context, agents []crew.Agent) {
 	for _, a := range agents {
 		if a.State != crew.Running {
 			continue
 		}
-		entries, err := b.Mailbox.Drain(ctx, a.Peer, "", maxPending, 0)
+		entries, err := b.Mailbox.Take(ctx, a.Peer, maxPending)
 		if err == nil && len(entries) > 0 {
 			err = b.do(ctx, func(t *turn) error { return t.direct(a, entries) })
 		}

@@ -141,13 +141,19 @@ func (b *Binding) hand(ctx context.Context, l *link, agents []crew.Agent, after,
 		if len(batch) == 0 {
 			break
 		}
+		var written []crew.Delivery
 		for _, d := range batch {
-			if !l.conn.Deliver(ctx, handedOut(d), func() { l.begins(d.ID) }, l.wrote) {
-				return after, errOver
+			if frame := handedOut(d); d.Directive == "" {
+				if !l.conn.Deliver(ctx, frame, func() { l.begins(d.ID) }, l.wrote) {
+					return after, errOver
+				}
+				written = append(written, d)
+			} else if err := b.tell(ctx, l, d, frame); err != nil {
+				return after, err
 			}
 			after = d.N
 		}
-		if err := b.handed(ctx, l.who.principal, batch); err != nil {
+		if _, err := b.handed(ctx, l.who.principal, written); err != nil {
 			return after, err
 		}
 		if err := b.acknowledge(ctx, l.who, l.has()); err != nil {
@@ -155,6 +161,20 @@ func (b *Binding) hand(ctx context.Context, l *link, agents []crew.Agent, after,
 		}
 	}
 	return after, nil
+}
+
+// tell writes what the person wrote, if it has not ended when there is room for it: it may have a time of its own.
+func (b *Binding) tell(ctx context.Context, l *link, d crew.Delivery, frame []byte) error {
+	if !l.conn.Ready(ctx, len(frame)) {
+		return errOver
+	}
+	if live, err := b.handed(ctx, l.who.principal, []crew.Delivery{d}); err != nil || len(live) == 0 {
+		return err
+	}
+	if !l.conn.Deliver(ctx, frame, func() { l.begins(d.ID) }, l.wrote) {
+		return errOver
+	}
+	return nil
 }
 
 // errOver: the socket has ended.

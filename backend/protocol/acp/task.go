@@ -162,7 +162,7 @@ func (b *Binding) taskProgress(ctx context.Context, q *request) (outcome, error)
 		if err != nil {
 			return err
 		}
-		if err := t.progressed(w, q.value("progress"), brief.Clip(q.worded(q.text("chunk")), maxChunk)); err != nil {
+		if err := t.progressed(w, q.value("progress"), q.worded(q.text("chunk"), maxChunk)); err != nil {
 			return err
 		}
 		return t.forward(w, "", progress, note(progress, said(q, w, "chunk", "progress")...))
@@ -247,8 +247,9 @@ func (b *Binding) taskResult(ctx context.Context, q *request) (outcome, error) {
 		}
 		it, err := t.Item(w.Item)
 		if err == nil {
-			d := inbox.Decision{Verb: inbox.Complete, Comment: brief.Clip(q.worded(shown(q.value("output"))), inbox.MaxNote)}
-			err = t.end(w.Item, d, inbox.Actor{Kind: inbox.Agent, ID: it.Content.ToAgent}, n)
+			output := shown(q.value("output"))
+			d := inbox.Decision{Verb: inbox.Complete, Comment: q.worded(output, inbox.MaxNote)}
+			err = t.end(w.Item, d, inbox.Actor{Kind: inbox.Agent, ID: it.Content.ToAgent}, n, q.unworded(output, inbox.MaxNote)...)
 		}
 		if err != nil && !errors.Is(err, inbox.ErrNotFound) {
 			return err

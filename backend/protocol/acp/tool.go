@@ -65,7 +65,7 @@ func (t *turn) judge(ask *invocation, from, to crew.Agent) error {
 		return err
 	}
 	ask.subject = gate.Subject{Protocol: Name, Agent: from.Peer, At: q.at, Call: inbox.Call{
-		Tool: q.text("tool"), Arguments: q.value("input"), Platform: to.Role, Session: from.ID, Request: "inv_" + inbox.RandomName()}}
+		Tool: q.text("tool"), Arguments: q.value("input"), Addressee: to.Peer, Session: from.ID, Request: "inv_" + inbox.RandomName()}}
 	if m := more(q.method, q.params); len(m) > 0 { // it goes to the agent too, and may change what the use of the tool does
 		ask.subject.Call.Extra = wire.Compose(m)
 	}
@@ -169,9 +169,9 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		correlation, pointer := wire.Text(q.value("output"), "_correlationId"), "/params/output/_correlationId"
-		if correlation == "" {
-			correlation, pointer = q.text("correlationId"), "/params/correlationId"
+		correlation, pointer, err := q.invoked()
+		if err != nil {
+			return err
 		}
 		var w crew.Work
 		if correlation != "" {
@@ -199,6 +199,20 @@ func (b *Binding) toolResult(ctx context.Context, q *request) (outcome, error) {
 		return outcome{}, err
 	}
 	return done(truth("accepted", true))
+}
+
+// invoked is the correlation of the use of a tool that a result is of, and where it stands; empty: it names none.
+func (q *request) invoked() (correlation, pointer string, err error) {
+	if raw, ok := wire.Get(q.value("output"), "_correlationId"); ok && string(raw) != "null" {
+		const pointer = "/params/output/_correlationId"
+		if correlation, ok = wire.String(raw); !ok { // it means one of them, and not the oldest
+			err = faultf(invalidParams, "_correlationId must be a string").at(pointer)
+		}
+		if correlation != "" || err != nil {
+			return correlation, pointer, err
+		}
+	}
+	return q.text("correlationId"), "/params/correlationId", nil
 }
 
 // outputOf is the result of a tool as its invoker gets it: under the invoker's correlation, wherever it is named.

@@ -169,9 +169,9 @@ func (t *turn) put(before inbox.Item, ch inbox.Change, reply []byte) error {
 	return err
 }
 
-// end ends the open item of work that is over. reply is what its submitter is told. One that has ended, or that is kept
+// end ends the open item of work that is over. reply is what its submitter is told, adds what is shown as data besides. One that has ended, or that is kept
 // no more, is left alone.
-func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byte) error {
+func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byte, adds ...inbox.Part) error {
 	it, err := t.Item(item)
 	if errors.Is(err, inbox.ErrNotFound) || (err == nil && it.Terminal()) {
 		return nil
@@ -183,6 +183,7 @@ func (t *turn) end(item string, d inbox.Decision, actor inbox.Actor, reply []byt
 	if err != nil {
 		return err
 	}
+	ch.Adds = adds
 	if m := ch.Item.Mailbox; m != nil && d.Verb == inbox.Undeliver {
 		bounced := *m
 		bounced.Prior, bounced.State = bounced.State, inbox.MailboxState(inbox.Bounced)

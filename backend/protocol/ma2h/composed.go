@@ -162,6 +162,7 @@ func composedCall(c inbox.Call) []byte {
 	m.text("version", c.Version)
 	m.raw("extra", c.Extra)
 	m.text("platform", c.Platform)
+	m.text("addressee", c.Addressee)
 	m.text("folder", c.Folder)
 	m.text("session", c.Session)
 	m.text("permission", c.Permission)

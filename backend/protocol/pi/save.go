@@ -166,7 +166,8 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	if resume != "" && e == l.epoch() {
 		id, l.resume = resume, "" // the same session, whatever pi calls it now
 	}
-	agent := fleet.PeerID(Name, cmp.Or(id, "s-"+strings.ToLower(inbox.RandomName()[:12])))
+	id = cmp.Or(id, "s-"+strings.ToLower(inbox.RandomName()[:12]))
+	agent := fleet.PeerID(Name, id)
 	key := strings.TrimPrefix(agent, Name+"/")
 	l.b.mu.Lock()
 	if other := l.b.byKey[key]; other != nil && other != l {
@@ -175,8 +176,8 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 			l.resume = resume
 			return errLeaving
 		}
-		key += "+" + strings.ToLower(inbox.RandomName()[:6])
-		agent = Name + "/" + key
+		agent = fleet.PeerID(Name, id+"+"+strings.ToLower(inbox.RandomName()[:6]))
+		key = strings.TrimPrefix(agent, Name+"/")
 		defer l.beside(e, other)
 	}
 	maps.DeleteFunc(l.b.byKey, func(_ string, other *live) bool { return other == l }) // of the session before it

@@ -50,7 +50,7 @@ export type Op = 'is' | 'like' | 'command' | 'within' | 'host';
 export interface MatchArgument { name: string; op: Op; value: string }
 /** Which calls a rule is about: every member that is there must hold. */
 export interface Match {
-  protocol?: string; platform?: string; agent?: string; folder?: string; session?: string; tool?: string; provider?: string; version?: string;
+  protocol?: string; platform?: string; agent?: string; addressee?: string; folder?: string; session?: string; tool?: string; provider?: string; version?: string;
   /** Of the arguments: these and no others. */
   only?: boolean;
   arguments?: MatchArgument[];

@@ -4,8 +4,8 @@ import { dayNames, ops } from './ruleform';
 
 export interface Fact { label: string; value: string; /** How the value is compared, where it is not simply that. */ how?: string }
 
-const only: readonly { key: 'agent' | 'platform' | 'protocol' | 'folder' | 'session'; label: string; how?: string }[] = [
-  { key: 'agent', label: 'Agent' }, { key: 'platform', label: 'Program' }, { key: 'protocol', label: 'Protocol' },
+const only: readonly { key: 'agent' | 'addressee' | 'platform' | 'protocol' | 'folder' | 'session'; label: string; how?: string }[] = [
+  { key: 'agent', label: 'Agent' }, { key: 'addressee', label: 'For whom' }, { key: 'platform', label: 'Program' }, { key: 'protocol', label: 'Protocol' },
   { key: 'folder', label: 'Folder', how: 'or below it' }, { key: 'session', label: 'Session' },
 ];
 

@@ -1,7 +1,7 @@
 // A rule as a form in simple words, and back. A field that is empty holds for every call.
 import type { Match, MatchArgument, Op, RuleBody, Verdict } from './guardtypes';
 
-export type Plain = 'protocol' | 'platform' | 'agent' | 'folder' | 'session' | 'tool' | 'provider' | 'version';
+export type Plain = 'protocol' | 'platform' | 'agent' | 'addressee' | 'folder' | 'session' | 'tool' | 'provider' | 'version';
 export interface RuleForm extends Record<Plain, string> {
   verdict: Verdict; reason: string; arguments: MatchArgument[]; only: boolean; timed: boolean; from: string; to: string; days: number[];
 }
@@ -12,6 +12,7 @@ export const plainFields: readonly { key: Plain; label: string; hint: string; an
   { key: 'folder', label: 'Folder', hint: 'this folder and what is below it', any: 'any folder' },
   { key: 'platform', label: 'Program', hint: 'that runs the agent, such as claude-code', any: 'any program' },
   { key: 'agent', label: 'Agent', hint: '* is any text', any: 'any agent' },
+  { key: 'addressee', label: 'For whom', hint: 'the agent that is to do it, such as acp/worker', any: 'any agent' },
   { key: 'session', label: 'Session', hint: 'only this one', any: 'any session' },
   { key: 'protocol', label: 'Protocol', hint: 'such as acs', any: 'any protocol' },
   { key: 'provider', label: 'Whose tool', hint: 'exactly as the agent names it', any: 'whosever tool' },
@@ -28,9 +29,9 @@ export const ops: readonly { value: Op; label: string; hint: string }[] = [
 export const dayNames = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
 
 export function ruleForm(verdict: Verdict, match: Match, reason = ''): RuleForm {
-  const { protocol = '', platform = '', agent = '', folder = '', session = '', tool = '', provider = '', version = '', only = false, hours } = match;
+  const { protocol = '', platform = '', agent = '', addressee = '', folder = '', session = '', tool = '', provider = '', version = '', only = false, hours } = match;
   return {
-    verdict, reason, protocol, platform, agent, folder, session, tool, provider, version, only, arguments: (match.arguments ?? []).map((a) => ({ ...a })),
+    verdict, reason, protocol, platform, agent, addressee, folder, session, tool, provider, version, only, arguments: (match.arguments ?? []).map((a) => ({ ...a })),
     timed: hours !== undefined, from: hours?.from ?? '09:00', to: hours?.to ?? '18:00', days: [...(hours?.days ?? [])],
   };
 }
