@@ -332,7 +332,7 @@ for (const [what, tool, args, end] of [
   });
 }
 
-test('a change in many places is said to be unread once, and is allowed by the next press', tall, async ({ hub, page, p, given: g }) => {
+test('a change in many places is said to be unread once, and is allowed by the next press', tall, async ({ hub, page, given: g }) => {
   const c = await g.call('MultiEdit', { file_path: '/home/maria/src/web-app/x', edits: Array.from({ length: 12 }, (_, i) => ({ old_string: `old ${i}\n${numbered(10)}`, new_string: `new ${i}\n${numbered(12)}\nx` })) });
   await page.row(c.id).waitFor();
   await page.open(c.id);
