@@ -413,6 +413,7 @@ func TestTheFirstWordsAllowNoOptionThatWritesOrRuns(t *testing.T) {
 		{"make test", "make test SHELL?=/tmp/x", false},
 		{"make test", "make test 'SHELL = /tmp/x'", false},
 		{"make test", "make test .SHELLFLAGS=-xc", false},
+		{"make test", "make test 'http://x$(a:b=c)=/tmp/x'", false},
 		{"curl", "curl https://example.org/?a=b", true},
 		{"make test", "make test -C /tmp/evil", false},
 		{"make", "make CC=/tmp/evil", false},

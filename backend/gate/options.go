@@ -105,9 +105,9 @@ func writesOrRuns(words []string, further []string) bool {
 	})
 }
 
-// sets says whether a program may take a word for the setting of a variable. make does of `A=x`, `A:=x`, `A ?= x` and `.A=x`:
-// of whatever has a name without ":" before its operator.
+// sets says whether a program may take a word for the setting of a variable, as make does of many forms (`A:=x`, `A$(x:)=x`).
+// An address is none.
 func sets(word string) bool {
-	name, _, found := strings.Cut(word, "=")
-	return found && !strings.ContainsAny(strings.TrimRight(name, ":?+! \t"), ":#")
+	address := strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
+	return strings.Contains(word, "=") && (!address || strings.Contains(word, "$"))
 }

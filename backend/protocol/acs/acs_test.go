@@ -102,6 +102,8 @@ func TestWhatElseACallSays(t *testing.T) {
 		{"protocols/MCP/tools/call", `{"method":"tools/call","params":{"name":"t","_meta":{"root":true},"task":{"ttl":1}}}`, `{}`, `{"_meta":{"root":true},"task":{"ttl":1}}`},
 		{"steps/subagentStart", `{"subagent_session_id":"s","intent_derivation":"fresh","subagent_descriptor":{"agent_name":"a","intent_derivation":"inherit_full"}}`,
 			`{"agent_name":"a","intent_derivation":"fresh"}`, `{"intent_derivation":"inherit_full"}`},
+		{"steps/subagentStart", `{"subagent_session_id":"s","agent_name":"a","tools":1,"subagent_descriptor":{"agent_name":"b","tools":["x"],"subagent_session_id":"t"}}`,
+			`{"agent_name":"b","tools":["x"]}`, `{"subagent_session_id":"t"}`},
 	} {
 		got := callOf(t, c.name, `{}`, c.payload)
 		if string(got.Arguments) != c.arguments || string(got.Extra) != c.extra {

@@ -55,13 +55,12 @@ func (s *step) call() inbox.Call {
 	case s.method.name == "steps/subagentStart":
 		c.Tool, c.Subagent = "subagentStart", true
 		// What the step itself says holds, whatever the descriptor says of it.
-		said := wire.Compose(wire.Pick(payload, "subagent_intent", "intent_derivation"))
+		said, about := wire.Compose(wire.Pick(payload, "subagent_intent", "intent_derivation")), wire.Compose(wire.Pick(payload, "subagent_session_id"))
 		d := wireOf(payload, "subagent_descriptor")
-		// Its id is another one each time: no rule could be about it.
-		if about := wire.Compose(wire.Pick(payload, "subagent_session_id")); string(about) != "{}" {
-			c.About = about
+		if string(about) != "{}" {
+			c.About = about // another one each time: no rule could be about it
 		}
-		c.Arguments, c.Extra = merge(without(d, payload), said), wire.Compose(wire.Pick(d, "subagent_intent", "intent_derivation", "subagent_session_id"))
+		c.Arguments, c.Extra = merge(without(without(d, said), about), said), wire.Compose(wire.Pick(d, "subagent_intent", "intent_derivation", "subagent_session_id"))
 	default: // skillRegister, skillLoad, preCompact: the payload is what it is about
 		c.Tool, c.Arguments = strings.TrimPrefix(s.method.name, "steps/"), payload
 		if steps := wire.Compose(wire.Pick(payload, "entries_to_compact")); string(steps) != "{}" {
