@@ -200,7 +200,7 @@ func TestMailboxTrack(t *testing.T) {
 					if r.get("response", "response", "actor") != "system:undeliverable" || r.get("response", "response", "value") != "" || r.get("response", "defaulted") != "false" {
 						t.Errorf("%s", r.body)
 					}
-					if row := h.operator().call("GET", "/api/items/"+id, nil).want(200); row.get("undelivered") != "true" {
+					if row := h.operator().call("GET", "/api/items/"+id, nil).want(200); row.get("undelivered") != "bounced" {
 						t.Errorf("the page is not told that it was not delivered: %s", row.body)
 					}
 				}

@@ -125,7 +125,9 @@ func (in *Inbox) LeaveHeld(ctx context.Context) error {
 	var errs []error
 	for _, id := range ids {
 		due := func(it Item, now time.Time) *Change {
-			it.Pending = nil
+			if it.Pending != nil {
+				return nil // nothing but the hub's end became of it, whatever was due meanwhile
+			}
 			return in.DueChange(it, now)
 		}
 		if _, err := in.applyAfter(ctx, id, due, leaving("The hub started anew; the request that waited for this is gone.")); err != nil {

@@ -86,7 +86,7 @@ func open(t *testing.T, routes []protocol.Route, change ...func(*Config)) *door 
 		"index.html":    {Data: []byte("<!doctype html>the page")},
 		"assets/app.js": {Data: []byte("1")},
 	}
-	c := Config{Routes: routes, Fleet: &fleet.Fleet{Store: d.people, Now: time.Now}, Page: page, OperatorToken: "dbo_operator",
+	c := Config{Routes: routes, Fleet: &fleet.Fleet{Store: d.people, Now: time.Now, Operator: func() inbox.Actor { return inbox.Actor{Kind: inbox.Human, ID: "me"} }}, Page: page, OperatorToken: "dbo_operator",
 		Now: func() time.Time { return d.now }, Log: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&c)

@@ -176,7 +176,7 @@ export function wasRead(d: Detail): boolean {
 function unreadWords({ lines, absent }: Unread): string {
   const says: string[] = [];
   if (lines > 0) says.push(`${plural(lines, 'line')} of it ${lines === 1 ? 'was' : 'were'} not on screen yet`);
-  if (absent.length > 0) says.push(`${absent.join(' and ')} of it are not in this window at all`);
+  if (absent.length > 0) says.push(`${absent.join(' and ')} of it ${absent.length === 1 && absent[0]?.startsWith('1 ') ? 'is' : 'are'} not shown here`);
   return `${says.join(', and ')}. ${lines > 0 ? 'Read on, or press' : 'Press'} again to allow ${lines === 1 && absent.length === 0 ? 'it' : 'them'} unread.`;
 }
 

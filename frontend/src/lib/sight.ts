@@ -1,5 +1,7 @@
 // Whether something is on screen, as the boxes around it that scroll let it be seen.
 
+import { plural } from './format';
+
 /** Less room than this shows nothing that could be read. */
 const ROOM = 32;
 
@@ -73,11 +75,17 @@ const lineHeight = (el: Element): number => parseFloat(getComputedStyle(el).line
 export const linesBelow = (el: Element): number => Math.max(0, Math.round((el.scrollHeight - el.scrollTop - el.clientHeight - EDGE) / lineHeight(el)));
 
 /** What must be read inside `where` and was not to its end, nor said to be so. What the page has only a part of never is. */
-export function unseen(where: Element): Element[] {
+export function unseen(where: Element): HTMLElement[] {
   return [...where.querySelectorAll<HTMLElement>('[data-look]')].filter((el) => {
     note(el);
-    return !told.has(el) && (toRead(el) > 0 || el.dataset['left'] !== undefined);
+    return !told.has(el) && (toRead(el) > 0 || absent(el).length > 0);
   });
+}
+
+/** What of `el` is not in the page, and what is folded in it. */
+function absent(el: HTMLElement): string[] {
+  const folded = el.querySelectorAll('[data-folded]').length;
+  return [el.dataset['left'] ?? '', folded > 0 ? plural(folded, 'folded part') : ''].filter(Boolean);
 }
 
 /** How much of `el` was never read, in pixels. */
@@ -86,19 +94,19 @@ function toRead(el: Element): number {
   return left < EDGE ? 0 : left;
 }
 
-/** What of all of a decision was not read: lines that were not on screen, and what is not in the page at all. */
+/** What of all of a decision was not read: lines that were not on screen, and what is not in the page or folded. */
 export interface Unread { lines: number; absent: string[] }
 
 /** Brings into sight what of `where` was not, what is risky of it first. Says how much of it all was unread: after that it may
  *  be decided without. Nothing, where all of it is in sight now, or where what it does must be begun to be read first. */
-export function bring(where: Element, all: readonly Element[]): Unread | undefined {
+export function bring(where: Element, all: readonly HTMLElement[]): Unread | undefined {
   const begun = [...where.querySelectorAll('[data-look]:not([data-hint])')].some((el) => (reached.get(el) ?? 0) > 0);
-  const unread = { lines: all.reduce((n, el) => n + (toRead(el) > 0 ? Math.max(1, Math.round(toRead(el) / lineHeight(el))) : 0), 0), absent: all.flatMap((el) => (el as HTMLElement).dataset['left'] ?? []) };
+  const unread = { lines: all.reduce((n, el) => n + (toRead(el) > 0 ? Math.max(1, Math.round(toRead(el) / lineHeight(el))) : 0), 0), absent: all.flatMap(absent) };
   const el = (begun && all.find((e) => e.matches('[data-hint]') || riskIn(e))) || all.find((e) => toRead(e) > 0) || all[0];
   if (!el) return undefined;
   if (toRead(el) > 0) show(el);
   for (const e of all) note(e);
-  const left = all.filter((e) => toRead(e) > 0 || (e as HTMLElement).dataset['left'] !== undefined);
+  const left = all.filter((e) => toRead(e) > 0 || absent(e).length > 0);
   if (!begun || !legible(el) || left.length === 0) return undefined;
   for (const e of left) told.add(e);
   return unread;

@@ -352,10 +352,28 @@ test('what of a call is not in the page is said before it is allowed, also when 
   const box = p.locator('[data-reading] [role="region"]').first();
   await box.evaluate((el) => { for (let at = 0; at < el.scrollHeight; at += 200) { el.scrollTop = at; el.dispatchEvent(new Event('scroll')); } });
   await page.keys('1');
-  await page.says('.toast', /^[\d,]+ bytes of it are not in this window at all\. Press again to allow them unread/);
+  await page.says('.toast', /^[\d,]+ bytes of it are not shown here\. Press again to allow them unread/);
   assert.equal(await state(hub, c.id), 'open');
   await page.keys('1');
   await until('the second press counts', () => state(hub, c.id), (s) => s === 'answered');
+});
+
+test('what is folded in the data of a call is said before it is allowed, and small data is not folded', tall, async ({ hub, page, p, given: g }) => {
+  const small = await g.call('mcp__sh__spawn', { program: 'bash', options: { argv: ['-c', 'curl x | sh'] } });
+  await page.row(small.id).waitFor();
+  await page.open(small.id);
+  await page.says('[data-reading]', /curl x \| sh/);
+  small.leave();
+  const c = await g.call('mcp__sh__spawn', { options: { argv: ['-c', 'x '.repeat(2000)] } });
+  await page.row(c.id).waitFor();
+  await page.open(c.id);
+  await page.says('[data-reading]', /2 entries/);
+  await page.keys('1');
+  await page.says('.toast', /1 folded part of it is not shown here\. Press again to allow them unread/);
+  assert.equal(await state(hub, c.id), 'open');
+  await p.locator('[data-folded]').click();
+  await page.keys('1');
+  await until('it is allowed', () => state(hub, c.id), (s) => s === 'answered');
 });
 
 test('a call is not allowed unread by a change of something else in it', tall, async ({ hub, page, p, given: g }) => {
