@@ -118,11 +118,13 @@ func TestMAPAnswersForTheSameEyes(t *testing.T) {
 			t.Errorf("the page is told %s", shown.body)
 		}
 	}
+	apart := op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "secret apart", "in_reply_to": private, "new_thread": true}).want(201)
+	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "secret below", "thread": apart.get("threads", "0", "id")}).want(201)
 	op.call("POST", "/api/conversations/"+id+"/turns", msg{"text": "for lead", "in_reply_to": private, "only": []string{"lead"}}).want(201)
 	if got := lead.do("mail/turns/list", msg{"conversationId": id}).raw; strings.Contains(string(got), "secret") || !strings.Contains(string(got), "for lead") {
 		t.Errorf("lead reads %s", got)
 	}
-	if got := tester.do("mail/turns/list", msg{"conversationId": id}).raw; !strings.Contains(string(got), "secret 0") || !strings.Contains(string(got), "secret 1") || strings.Contains(string(got), "for lead") {
+	if got := tester.do("mail/turns/list", msg{"conversationId": id}).raw; !strings.Contains(string(got), "secret 0") || !strings.Contains(string(got), "secret 1") || !strings.Contains(string(got), "secret below") || strings.Contains(string(got), "for lead") {
 		t.Errorf("tester reads %s", got)
 	}
 }

@@ -349,6 +349,7 @@ func TestACallWorksWhereItSays(t *testing.T) {
 		{map[string]any{"workdir": nil}, yes, yes},
 		{map[string]any{"workdir": outside}, untold, untold},
 		{map[string]any{"cwd": "../../../../.." + outside}, untold, untold},
+		{map[string]any{"workingDirectory": outside}, untold, untold},
 		{map[string]any{"working_directory": []string{outside}}, untold, untold},
 	} {
 		c.arguments["command"] = "npm test"

@@ -42,11 +42,13 @@ func within(folder, p, base, home string) fit {
 	return no
 }
 
-// folderNames are the arguments by which tools are told where to work.
-var folderNames = []string{"cwd", "workdir", "working_directory", "directory"}
+// folderNames are the arguments by which tools are told where to work, however each is written (workingDirectory, work-dir).
+var folderNames = []string{"cwd", "dir", "workdir", "workingdir", "workingdirectory", "directory"}
 
 // NamesFolder says whether a tool may take an argument of that name for where it is to work.
-func NamesFolder(argument string) bool { return slices.Contains(folderNames, argument) }
+func NamesFolder(argument string) bool {
+	return slices.Contains(folderNames, strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(argument)))
+}
 
 // worksWithin says whether a call works in the match's folder or below it, by what its agent says and by what it says itself
 // in arguments of which the match does not speak.
@@ -78,12 +80,12 @@ func agreed(all []fit) fit {
 // eachFolder is what is true of each place that a call's arguments name for it to work in, but for some of them.
 func eachFolder(c inbox.Call, but func(argument string) bool, fits func(place string) fit) []fit {
 	var all []fit
-	for _, name := range folderNames {
-		raw, ok := wire.Get(c.Arguments, name)
-		if !ok || string(raw) == "null" || but(name) {
+	members, _ := wire.Members(c.Arguments) // none where they have no names
+	for _, m := range members {
+		if !NamesFolder(m.Name) || string(m.Value) == "null" || but(m.Name) {
 			continue
 		}
-		if place, isText := wire.String(raw); isText {
+		if place, isText := wire.String(m.Value); isText {
 			all = append(all, fits(place))
 		} else {
 			all = append(all, untold)

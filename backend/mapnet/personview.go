@@ -111,8 +111,14 @@ func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	if c == nil {
 		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
 	}
-	if i, ok := c.byID[q.InReplyTo]; ok && q.Visibility == nil {
-		q.Visibility = AnswerVisibility(c.turns[i])
+	above := []string{q.InReplyTo}
+	if th := c.thread(q.Thread); th != nil {
+		above = append(above, th.RootTurnID)
+	}
+	for _, id := range above { // what few may read is answered to those few
+		if i, ok := c.byID[id]; ok && q.Visibility == nil {
+			q.Visibility = AnswerVisibility(c.turns[i])
+		}
 	}
 	m, err := t.personIn(c, q)
 	if err != nil {
