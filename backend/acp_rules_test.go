@@ -311,7 +311,7 @@ func TestACPToolsThatSayMoreThanTheirInput(t *testing.T) {
 			continue
 		}
 		page := op.call("GET", "/api/items/"+r.get("messageId"), nil).want(200)
-		if !strings.Contains(page.get("call"), "rm -rf /") || strings.Contains(page.get("rule_offers"), `"allow"`) {
+		if !strings.Contains(page.get("call"), `"beside":true`) || strings.Contains(page.get("rule_offers"), `"allow"`) {
 			t.Errorf("the card: %s", page.body)
 		}
 	}

@@ -246,13 +246,16 @@ func (r *reader) run(ctx context.Context, e client.Entry) (note string, err erro
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	inGroup(cmd)
 	cmd.WaitDelay = 5 * time.Second
-	err = cmd.Run()
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("the command %w: %w", client.ErrNotBegun, err)
+	}
+	err = cmd.Wait()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended well; what it left running in the background has its own life
 	}
 	stdout.end()
 	stderr.end()
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return "", fmt.Errorf("the command was ended: %w", context.Cause(ctx))
 	}
 	if err != nil {

@@ -145,7 +145,7 @@ func (a *app) serve(ctx context.Context, level string) error {
 			a.openInbox(ctx, hub.URL(), local(hub))
 		} else {
 			a.say("The inbox is at %s. To open it signed in, run `%s serve --open --data %s` in another terminal, or paste the token in %s there.",
-				hub.URL(), os.Args[0], cfg.Data, filepath.Join(cfg.Data, backend.TokenFile))
+				hub.URL(), shellWord(os.Args[0]), shellWord(cfg.Data), filepath.Join(cfg.Data, backend.TokenFile))
 		}
 		return <-ended
 	})

@@ -16,7 +16,8 @@ type Consumer struct {
 	// Done remembers what was acted on; nil: nothing is, for one who only looks.
 	Done *Done
 	// Act does what an entry asks for, durably. Its note goes to whoever wrote. When it fails, the entry is not
-	// acknowledged and comes again; when it fails as ctx ends, it counts as interrupted.
+	// acknowledged and comes again; when it fails as ctx ends, it counts as interrupted,
+	// unless it says ErrNotBegun.
 	Act func(ctx context.Context, e Entry) (note string, err error)
 	// Policy says whose messages may be acted on. Without one, nobody's: who may command an agent is a decision that
 	// somebody makes, never a default. Directives come from the person and need none.
@@ -51,8 +52,13 @@ func AllowAny(string) bool { return true }
 // ErrPolicy: the consumer's policy does not let this sender command it.
 var ErrPolicy = errors.New("this agent takes no messages from that sender")
 
-// ErrCutShort: the work ended while an entry was acted on.
-var ErrCutShort = errors.New("cut short")
+// The errors of an act that was not done.
+var (
+	// ErrCutShort: the work ended while an entry was acted on.
+	ErrCutShort = errors.New("cut short")
+	// ErrNotBegun is what Act returns when nothing of it was done: the entry is as it was.
+	ErrNotBegun = errors.New("not begun")
+)
 
 // Event is what became of a row.
 type Event struct {
@@ -110,14 +116,12 @@ func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
 		what, note = EventInterrupted, InterruptedNote
 	case stood != acted:
 		what, e.Again = EventActed, stood == interrupted
-		if note, err = c.Act(ctx, e); err != nil && ctx.Err() != nil {
-			// Its mark stays: nobody knows how far it got.
-			return c.Tell(Event{What: EventInterrupted, Entry: e, Err: fmt.Errorf("%w: %w", ErrCutShort, err)})
-		} else if err != nil {
-			if err := c.Done.release(e.Once); err != nil {
-				return err
-			}
-			return c.Tell(Event{What: EventFailed, Entry: e, Err: err})
+		err = ErrNotBegun
+		if ctx.Err() == nil {
+			note, err = c.Act(ctx, e)
+		}
+		if err != nil {
+			return c.undone(ctx, e, err)
 		}
 	}
 	if what != EventRepeated {
@@ -133,6 +137,22 @@ func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {
 		}
 	}
 	return c.Tell(Event{What: what, Entry: e, Note: note, Err: err})
+}
+
+// undone is what becomes of an entry whose act failed, which was reserved for it.
+func (c *Consumer) undone(ctx context.Context, e Entry, err error) error {
+	cut := ctx.Err() != nil && !errors.Is(err, ErrNotBegun)
+	put := c.Done.release
+	if cut || e.Again { // nobody knows how far it got, now or earlier
+		put = c.Done.abandon
+	}
+	if err := put(e.Once); err != nil {
+		return err
+	}
+	if cut {
+		return c.Tell(Event{What: EventInterrupted, Entry: e, Err: fmt.Errorf("%w: %w", ErrCutShort, err)})
+	}
+	return c.Tell(Event{What: EventFailed, Entry: e, Err: err})
 }
 
 // ack acknowledges an entry, also when the work is being ended: it was done.

@@ -201,6 +201,11 @@ func (d *Done) release(key string) error {
 	})
 }
 
+// abandon leaves behind what was begun and not done, as the death of this process would.
+func (d *Done) abandon(key string) error {
+	return d.locked(context.Background(), func() error { return d.write(mark{Key: key}) })
+}
+
 // record remembers that an entry was acted on, and with which note.
 func (d *Done) record(key, note string, acked bool) error {
 	return d.locked(context.Background(), func() error { return d.write(mark{Key: key, Run: d.run, Done: true, Acked: acked, Note: note}) })

@@ -112,6 +112,7 @@ type callPart struct {
 	Does    string          `json:"does,omitempty"`     // what becomes of the file of a diff besides
 	LeftOut int             `json:"left_out,omitempty"` // bytes of text, or lines of a diff, that are not shown
 	Aside   bool            `json:"aside,omitempty"`    // need not be read before the call is allowed
+	Beside  bool            `json:"beside,omitempty"`   // is no argument: the call says it besides
 }
 
 func spansOrNone(s string) []render.Span {
@@ -189,6 +190,11 @@ var (
 	editsNames   = []string{"edits"}
 )
 
+// runs says whether an argument is what a tool runs as a command.
+func runs(name string, isText bool) bool {
+	return slices.Contains(commandNames, name) || isText && slices.Contains(scriptNames, name)
+}
+
 // callParts shows the arguments in the agent's order. What changes a file is shown with that file's path.
 func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 	p := partWriter{outside: func(file string) bool { return d.Gate.Place.Outside(c.Folder, file) }, used: map[string]bool{}, parts: []callPart{}}
@@ -220,7 +226,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
 		case c.Tool == patch.Tool && isText && strings.HasPrefix(strings.TrimSpace(value), patch.Begins) && p.patch(m.Name, value):
-		case slices.Contains(commandNames, m.Name), isText && slices.Contains(scriptNames, m.Name):
+		case runs(m.Name, isText):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
 				p.patch(m.Name, patch)
@@ -245,16 +251,20 @@ func (p *partWriter) extra(c inbox.Call) {
 		}
 	}
 	members, _ := wire.Members(c.Extra) // none where there are none
+	from := len(p.parts)
 	for i, m := range members {
 		if i == maxExtra {
-			p.rest(members[i:])
+			p.other(wire.Member{Name: "…", Value: wire.Compose(members[i:])}, "", false)
 			break
 		}
-		if value, isText := wire.String(m.Value); m.Name == "raw_command" {
+		if value, isText := wire.String(m.Value); m.Name == "raw_command" || runs(m.Name, isText) {
 			p.command(m, value, isText)
 		} else {
 			p.other(m, value, isText)
 		}
+	}
+	for i := range p.parts[from:] {
+		p.parts[from+i].Beside = true
 	}
 }
 

@@ -42,8 +42,8 @@ func leaving(note string) func(it Item, now time.Time) (Change, error) {
 			return unchanged(it)
 		}
 		var earlier []Entry
-		if p := it.Pending; p != nil {
-			earlier = []Entry{{At: now, Actor: p.Actor.String(), Action: decisionDropped, Note: "It was kept back, and the agent was gone before it went out."}}
+		if it.Pending != nil {
+			earlier = []Entry{{At: now, Actor: AgentGoneActor, Action: decisionDropped, Note: "It was kept back, and the agent was gone before it went out."}}
 		}
 		it.Marks.Read = true // there is nothing left to do about it
 		to := lifecycle[it.Kind][Leave]

@@ -115,7 +115,7 @@ func (t decoded) lookAlikes() []mark {
 			case r >= 0x80 && s <= latin && latinFor(latin, r) != 0 && (w.letters[latin] > 1 || t.joinsLatin(words, n)):
 				l := string(latinFor(latin, r))
 				label, why = string(r)+" for "+l, "looks like Latin "+l
-			case s > latin && (mixed && (w.letters[latin] >= count || s != foreign) || posing):
+			case s > latin && (mixed && (w.letters[latin] >= count || s != foreign || t.passes(w)) || posing):
 				if l := latinFor(s, r); l != 0 {
 					label, why = s.String()+" "+string(r), "looks like Latin "+string(l)
 				}
@@ -198,7 +198,7 @@ func (t decoded) inWord(i int) bool {
 // passes tells whether all letters of a word pass for Latin ones.
 func (t decoded) passes(w word) bool {
 	for i := w.start; i < w.end; i++ {
-		if r := t.runes[i]; unicode.IsLetter(r) && latinFor(scriptOf(r), r) == 0 {
+		if r := t.runes[i]; r >= 0x80 && unicode.IsLetter(r) && latinFor(scriptOf(r), r) == 0 {
 			return false
 		}
 	}

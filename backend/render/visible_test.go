@@ -54,6 +54,8 @@ func TestVisibleMarks(t *testing.T) {
 		"мaскa":                     "м{Latin a}ск{Latin a}",
 		"gοοgle":                    "g{Greek ο}{Greek ο}gle",
 		"аррӏе.com":                 "{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}.com",
+		"RΕSΕΤ the database SΗΙΡ":   "R{Greek Ε}S{Greek Ε}{Greek Τ} the database S{Greek Η}{Greek Ι}{Greek Ρ}",
+		"АВОRТ":                     "{Cyrillic А}{Cyrillic В}{Cyrillic О}R{Cyrillic Т}",
 		"Ꭺpprove ᗪeny ꓮpprove":      "{Ꭺ of an unusual script}pprove {ᗪ of an unusual script}eny {ꓮ of an unusual script}pprove",
 		"ⅼogin ɡo ᴀpprove":          "{ⅼ for l}ogin {ɡ for g}o {ᴀ for A}pprove",
 		"deny․ a∕b https∶//x":       "deny{․ for .} a{∕ for /}b https{∶ for :}//x",

@@ -65,7 +65,7 @@ func (b *Binding) Accept(ctx context.Context, agent string, raw []byte) (inbox.I
 	n := inbox.New{Key: e.Key, Digest: digest, MaxOpen: b.Settings.Get().Int(settings.InboxDepth)}
 	var unfit mailbox.Unfit
 	n.Item, unfit.Message = b.item(raw, e, minor)
-	if unfit.Message == nil && !n.Item.ExpiresAt.IsZero() && !n.Item.ExpiresAt.After(n.Item.ReceivedAt) {
+	if unfit.Message == nil && e.ExpiresAt != "" && !n.Item.ExpiresAt.After(n.Item.ReceivedAt) {
 		unfit.Message = inbox.Invalid("/expires_at", "must lie in the future")
 	}
 	if cb := e.callback(); cb != nil && cb.Mode == "push" {

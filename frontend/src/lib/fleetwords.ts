@@ -113,7 +113,7 @@ export type MailTone = 'quiet' | 'info' | 'done' | 'bad';
 export const mailTone = (m: Mail): MailTone => (m.state === 'acknowledged' ? 'done' : m.state === 'bounced' || m.state === 'expired' ? 'bad' : m.state === 'delivered' ? 'info' : 'quiet');
 
 /** The state in the fewest words that cannot be taken for another one. */
-export function mailWord(m: Mail, session: boolean): string {
+export function mailWord(m: Mail): string {
   switch (m.state) {
     case 'queued': return 'Queued, not delivered yet';
     case 'delivered': return 'Delivered, not acknowledged';
@@ -123,7 +123,7 @@ export function mailWord(m: Mail, session: boolean): string {
       if (m.note) return 'Bounced: refused';
       if (m.prior === 'acknowledged') return 'Bounced: acknowledged, then its agent ended';
       if (m.prior !== 'delivered') return m.shown ? 'Bounced, delivery never confirmed' : 'Bounced, never delivered';
-      return session ? 'Bounced: delivered, then its session ended' : 'Bounced: delivered, never acknowledged';
+      return 'Bounced: delivered, never acknowledged';
   }
 }
 
@@ -143,8 +143,7 @@ export function mailSentence(m: Mail, session: boolean, now: number): string {
       if (m.prior === 'acknowledged') return 'The agent took it in, and ended before it was done with it.';
       if (m.prior !== 'delivered' && m.shown) return `It was sent to the ${session ? 'session' : 'agent'}, which ended without confirming it. It may have been read.`;
       if (m.prior !== 'delivered') return `The ${session ? 'session' : 'agent'} ended before it collected this. Nobody has seen it.`;
-      return session ? 'It reached the session, which ended without acknowledging it. It may have acted on it or not.'
-        : 'It reached the agent, which never acknowledged it; the hub has given up. It may have acted on it or not.';
+      return `It reached the ${session ? 'session' : 'agent'}, which never acknowledged it${session ? ' before it ended or its time was over' : '; the hub has given up'}. It may have acted on it or not.`;
   }
 }
 

@@ -3,15 +3,16 @@ import type { Text } from './types';
 
 /** An argument of a call, as what it is. `left_out`: the lines of a diff, or the bytes of the rest, that are not here;
  *  `added` and `removed` count these too; `does`: what becomes of the file besides;
- *  `outside`: the path leads out of the folder in which the agent works. */
-export type CallPart =
+ *  `outside`: the path leads out of the folder in which the agent works; `beside`: it is no argument, the call says it besides. */
+export type CallPart = { beside?: boolean } & (
   | { kind: 'command'; name: string; text: Text; risks: string[]; left_out?: number }
   | { kind: 'diff'; name: string; path: Text; lines: DiffLine[]; added?: number; removed?: number; does?: string; risks?: string[]; left_out?: number; outside?: boolean }
   | { kind: 'file'; name: string; path: Text; text: Text; risks?: string[]; left_out?: number; outside?: boolean }
   | { kind: 'url'; name: string; host: Text; url: Text; risks: string[] }
   | { kind: 'path'; name: string; path: Text; risks?: string[]; outside: boolean }
   | { kind: 'text'; name: string; text: Text; left_out?: number; aside?: boolean }
-  | { kind: 'data'; name: string; data: unknown; left_out?: number; aside?: boolean };
+  | { kind: 'data'; name: string; data: unknown; left_out?: number; aside?: boolean }
+);
 
 /** "…" stands for `same` lines. Without `hides` they stay, far from any change: `folded`, where they were sent. With it they are
  *  more lines of that kind, for which there was no room. */

@@ -8,6 +8,9 @@ import type { Conversation, Grant, Network, Thread } from './talktypes';
 
 const PAUSE_MS = 250;
 
+/** What is written and not sent, for whom alone, in answer to which turn, and where. */
+export interface Unsent { text: string; only: string; to: string; apart: boolean; thread: string }
+
 class Talk {
   readonly list = new Loaded<Conversation[]>(async () => (await api.conversations()).conversations, [], ['map']);
   readonly network = new Loaded<Network>(() => api.network(), { agents: [], scopes: [], edges: [] }, ['map']);
@@ -15,8 +18,8 @@ class Talk {
   /** The form of a new conversation is open. What is written in it stays when it is closed. */
   beginning = $state(false);
   plan = $state<{ subject: string; text: string; chosen: string[] }>({ subject: '', text: '', chosen: [] });
-  /** What is written and not sent, and for whom alone, by conversation. */
-  readonly unsent = new Map<string, { text: string; only: string }>();
+  /** By conversation. */
+  readonly unsent = new Map<string, Unsent>();
 
   /** Begins a conversation; its id, or what is in the way. */
   async begin(subject: string, agents: string[], text: string): Promise<{ id: string } | { problem: string }> {

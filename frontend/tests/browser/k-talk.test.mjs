@@ -267,6 +267,16 @@ test('an answer to what few may read says for whom it is, and is for them alone'
     await p.locator('main .turns li', { hasText: to }).first().locator('.answer').click();
     assert.equal(await chosen(), 'tester');
     await p.keyboard.type(text);
+    await p.focus('main .said');
+    await page.keys('g', 'f', 'g', 'v'); // elsewhere, and back
+    await p.locator('main [data-stop]').first().click();
+    await page.says('main form', /In answer to tester/);
+    assert.equal(await chosen(), 'tester', 'what was being written is for others now');
+    await p.focus('main textarea');
+    await page.keys('Escape');
+    if (await p.locator('main textarea').count() === 0) await p.locator('main [data-stop]').first().click();
+    await page.says('main form', /In answer to tester/);
+    await p.focus('main textarea');
     await page.keys('Control+Enter');
     await page.says('main .turns', new RegExp(text));
   }
@@ -278,6 +288,12 @@ test('an answer to what few may read says for whom it is, and is for them alone'
   const read = async (who) => (await who.ask('mail/turns/list', { conversationId: conversation.id })).turns.map((t) => t.content.text);
   assert.deepEqual(await read(lead), ['Hello all', 'for all']);
   assert.deepEqual(await read(tester), ['Hello all', 'Between us', 'Shall I?', 'my secret', 'my leave', 'for all']);
+  await p.locator('main .turns li', { hasText: 'Between us' }).first().locator('.answer').click();
+  await p.selectOption('main form [data-thread]', 'new thread');
+  await p.fill('main textarea', 'apart');
+  await page.keys('Control+Enter');
+  await page.says('main .turns', /apart/);
+  assert.equal(await chosen(), 'tester', 'what is said next in the thread is for others');
 });
 
 test('the keys go from turn to turn, whatever holds the focus within', async ({ hub, page, p }) => {
@@ -310,6 +326,9 @@ test('an answer in a conversation is kept back for a while and taken back as fro
   await page.keys('Control+Enter');
   await page.says('.toast', /Not sent yet: Not today.*goes out in/s);
   assert.equal(await p.inputValue('main textarea'), '');
+  await p.focus('main .said');
+  await page.keys('g', 'f');
+  await page.says('h1', /Fleet/);
   await page.keys('Control+z');
   await until('it is as it was', () => p.inputValue('main textarea'), (v) => v === 'Not today');
   await page.says('main form', /In answer to planner/);
