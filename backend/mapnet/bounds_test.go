@@ -455,7 +455,8 @@ func TestScopesOfAnAgentAreBounded(t *testing.T) {
 	}
 }
 
-// What one tells the person by turns counts with what they send, and with what all of their principal do.
+// What one tells the person by turns counts with what they send, and with what all of their principal do; it takes no room of
+// questions.
 func TestTheInboxTakesSoManyTurns(t *testing.T) {
 	n := newNet(t, &kept{records: map[string]Record{}})
 	n.Limits.Notices = 3
@@ -484,11 +485,22 @@ func TestTheInboxTakesSoManyTurns(t *testing.T) {
 		if _, _, err := tx.SendMessage(all[0], Send{To: Raw(`"human"`), Payload: Raw(`1`)}); code(err) != CodeRateLimited {
 			t.Errorf("a message besides: %v", err)
 		}
+		ask := Send{To: Raw(`"human"`), Payload: Raw(`"?"`), Meta: Raw(`{"expectsResponse":true}`)}
+		for i := range 4 {
+			if _, _, err := tx.SendMessage(all[0], ask); (code(err) == CodeRateLimited) != (i == 3) {
+				t.Errorf("question %d: %v", i, err)
+			}
+		}
+		if _, _, err := tx.SendMessage(all[7], ask); err != nil {
+			t.Errorf("a question of one who kept quiet: %v", err)
+		}
 		by := map[string]int{}
 		for _, x := range tx.Pending() {
-			by[x.From]++
+			if !x.Asks {
+				by[x.From]++
+			}
 		}
-		if len(tx.Pending()) != 5*3 || by["a0"] != 3 || by["a1"] != 3 {
+		if len(tx.Pending()) != 5*3+4 || by["a0"] != 3 || by["a1"] != 3 {
 			t.Errorf("%d are told, %v", len(tx.Pending()), by)
 		}
 	})

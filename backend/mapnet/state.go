@@ -44,8 +44,8 @@ type state struct {
 	pending      map[string]*Pending // for the person's inbox, by id
 	asked        map[string]*Asked   // in the person's inbox, by item
 	subs         map[string]*subscription
-	latest       string // the id of the last event; empty: none since the hub began
-	notices      map[string]*window
+	latest       string             // the id of the last event; empty: none since the hub began
+	paces        map[string]*window // see pace
 	grants       map[string]*Grant
 	visits       visits
 	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
@@ -147,16 +147,10 @@ func newConversation() *conversation {
 	return &conversation{byID: map[string]int{}, speakers: map[string]map[string]bool{}}
 }
 
-// window counts within a minute.
-type window struct {
-	since int64
-	n     int
-}
-
 func newState() *state {
 	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
-		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
+		asked: map[string]*Asked{}, subs: map[string]*subscription{}, paces: map[string]*window{},
 		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
 }
 
@@ -456,9 +450,9 @@ func (t *Tx) due() {
 			t.unregister(a, "orphaned", "")
 		}
 	}
-	for id, w := range t.st.notices {
+	for id, w := range t.st.paces {
 		if t.now-w.since > time.Minute.Milliseconds() {
-			delete(t.st.notices, id)
+			delete(t.st.paces, id)
 		}
 	}
 }
