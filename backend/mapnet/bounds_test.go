@@ -418,43 +418,6 @@ func TestTurnsAreCountedAnew(t *testing.T) {
 	}
 }
 
-// An agent is in so many scopes at most, whoever puts it there; that it is in one is kept with that alone, for as long as the two
-// are there.
-func TestScopesOfAnAgentAreBounded(t *testing.T) {
-	k := &kept{records: map[string]Record{}}
-	n := newNet(t, k)
-	n.Limits.AgentScopes = 3
-	a, _ := as(t, n, Register{ID: "a", Role: "worker"})
-	record := string(k.records[kindAgent+"/a"].Body)
-	do(t, n, func(tx *Tx) {
-		for i := range 5 {
-			if _, err := tx.CreateScope(a, CreateScope{ID: fmt.Sprint("s", i), AutoJoinRoles: []string{"worker"}}); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := tx.JoinScope(a, "s4", "a"); code(err) != CodeQuota {
-			t.Errorf("one more: %v", err)
-		}
-		if _, err := tx.DeleteScope(a, "s0", false); err != nil {
-			t.Error(err)
-		}
-		if _, err := tx.LeaveScope(a, "s1", "a"); err != nil {
-			t.Error(err)
-		}
-		if _, err := tx.JoinScope(a, "s4", "a"); err != nil {
-			t.Error(err)
-		}
-	})
-	if string(k.records[kindAgent+"/a"].Body) != record {
-		t.Error("the whole agent was written again")
-	}
-	for _, n := range []*Net{n, newNet(t, k)} {
-		if got := fmt.Sprint(n.st.agents["a"].Agent.Scopes); got != "[s2 s4]" {
-			t.Errorf("it is in %s", got)
-		}
-	}
-}
-
 // What one tells the person by turns counts with what they send, and with what all of their principal do; it takes no room of
 // questions.
 func TestTheInboxTakesSoManyTurns(t *testing.T) {
