@@ -126,7 +126,7 @@ func (t *Tx) joinByRole(a *agent) {
 	}
 	for _, s := range t.sortedScopes() {
 		if slices.Contains(s.Scope.AutoJoinRoles, a.Agent.Role) {
-			t.join(s, a)
+			_ = t.join(s, a) // it is in as many as there is room for
 		}
 	}
 }

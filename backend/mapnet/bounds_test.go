@@ -418,44 +418,8 @@ func TestTurnsAreCountedAnew(t *testing.T) {
 	}
 }
 
-// An agent is in so many scopes at most, whoever puts it there; that it is in one is kept with that alone, for as long as the two
-// are there.
-func TestScopesOfAnAgentAreBounded(t *testing.T) {
-	k := &kept{records: map[string]Record{}}
-	n := newNet(t, k)
-	n.Limits.AgentScopes = 3
-	a, _ := as(t, n, Register{ID: "a", Role: "worker"})
-	record := string(k.records[kindAgent+"/a"].Body)
-	do(t, n, func(tx *Tx) {
-		for i := range 5 {
-			if _, err := tx.CreateScope(a, CreateScope{ID: fmt.Sprint("s", i), AutoJoinRoles: []string{"worker"}}); err != nil {
-				t.Error(err)
-			}
-		}
-		if _, err := tx.JoinScope(a, "s4", "a"); code(err) != CodeQuota {
-			t.Errorf("one more: %v", err)
-		}
-		if _, err := tx.DeleteScope(a, "s0", false); err != nil {
-			t.Error(err)
-		}
-		if _, err := tx.LeaveScope(a, "s1", "a"); err != nil {
-			t.Error(err)
-		}
-		if _, err := tx.JoinScope(a, "s4", "a"); err != nil {
-			t.Error(err)
-		}
-	})
-	if string(k.records[kindAgent+"/a"].Body) != record {
-		t.Error("the whole agent was written again")
-	}
-	for _, n := range []*Net{n, newNet(t, k)} {
-		if got := fmt.Sprint(n.st.agents["a"].Agent.Scopes); got != "[s2 s4]" {
-			t.Errorf("it is in %s", got)
-		}
-	}
-}
-
-// What one tells the person by turns counts with what they send, and with what all of their principal do.
+// What one tells the person by turns counts with what they send, and with what all of their principal do; it takes no room of
+// questions.
 func TestTheInboxTakesSoManyTurns(t *testing.T) {
 	n := newNet(t, &kept{records: map[string]Record{}})
 	n.Limits.Notices = 3
@@ -484,11 +448,22 @@ func TestTheInboxTakesSoManyTurns(t *testing.T) {
 		if _, _, err := tx.SendMessage(all[0], Send{To: Raw(`"human"`), Payload: Raw(`1`)}); code(err) != CodeRateLimited {
 			t.Errorf("a message besides: %v", err)
 		}
+		ask := Send{To: Raw(`"human"`), Payload: Raw(`"?"`), Meta: Raw(`{"expectsResponse":true}`)}
+		for i := range 4 {
+			if _, _, err := tx.SendMessage(all[0], ask); (code(err) == CodeRateLimited) != (i == 3) {
+				t.Errorf("question %d: %v", i, err)
+			}
+		}
+		if _, _, err := tx.SendMessage(all[7], ask); err != nil {
+			t.Errorf("a question of one who kept quiet: %v", err)
+		}
 		by := map[string]int{}
 		for _, x := range tx.Pending() {
-			by[x.From]++
+			if !x.Asks {
+				by[x.From]++
+			}
 		}
-		if len(tx.Pending()) != 5*3 || by["a0"] != 3 || by["a1"] != 3 {
+		if len(tx.Pending()) != 5*3+4 || by["a0"] != 3 || by["a1"] != 3 {
 			t.Errorf("%d are told, %v", len(tx.Pending()), by)
 		}
 	})

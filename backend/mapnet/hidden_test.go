@@ -420,6 +420,41 @@ func TestFailuresTellOfNobodyHidden(t *testing.T) {
 	}
 }
 
+// What becomes of a message to a list is told of the one that it is told of: the others in the list may be hidden, or gone.
+func TestListsTellOfNobodyHidden(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	parent, _ := as(t, n, Register{ID: "p"})
+	stranger, heard := as(t, n, Register{ID: "x"})
+	do(t, n, func(tx *Tx) { _, _, _ = tx.Subscribe(stranger, Subscribe{}) })
+	as(t, n, Register{ID: "hid", Visibility: "parent-only", Parent: "p"})
+	as(t, n, Register{ID: "near"})
+	away, lost := as(t, n, Register{ID: "away"})
+	again, gone := as(t, n, Register{ID: "again"})
+	do(t, n, func(tx *Tx) {
+		tx.Lost(away, lost)
+		tx.Lost(again, gone)
+		for _, to := range []string{`["hid","away"]`, `["human","away"]`, `["hid","near"]`, `["hid","again"]`} {
+			if _, _, err := tx.SendMessage(parent, Send{To: Raw(`{"agents":` + to + `}`), Payload: Raw(`1`), Meta: Raw(`{"ttlMs":5000}`)}); err != nil {
+				t.Error(err)
+			}
+		}
+		tx.unregister(tx.st.agents["hid"], "", "")
+		if _, _, err := tx.Connect(gone, Principal{ID: "p"}, Connect{Type: "agent", Session: again.ID()}); err != nil {
+			t.Error(err)
+		}
+		tx.drain(tx.st.participants[again.Participant()])
+	})
+	do(t, n, func(tx *Tx) {
+		tx.now += 10_000
+		tx.due()
+	})
+	got := strings.Join(heard.frames, "\n")
+	if strings.Contains(got, `"hid"`) || strings.Contains(got, `"human"`) || strings.Count(got, `"to":{"agent":"away"}`) != 2 {
+		t.Errorf("the stranger heard %s", got)
+	}
+}
+
 // A thread below a turn that a member may not read is not there for it: not to write in, nor to begin another below it.
 func TestThreadsOfHiddenTurnsAreNotThere(t *testing.T) {
 	n := newNet(t, &kept{records: map[string]Record{}})

@@ -53,17 +53,16 @@ func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
 	if size > MaxForPerson {
 		return refuse(CodeQuota, "A message for the person may be %d bytes long", MaxForPerson)
 	}
-	w, all := t.counting(p.name()), t.counting("principal "+p.Principal.ID)
-	if w.n >= t.n.Limits.Notices || all.n >= 5*t.n.Limits.Notices {
-		if w.n < t.n.Limits.Notices {
-			w = all // new connections do not make more of it
-		}
-		e := refuse(CodeRateLimited, "Too many messages for the person")
-		e.RetryAfter = time.Duration(w.since+time.Minute.Milliseconds()-t.now) * time.Millisecond
-		return e
-	}
 	var m MessageMeta
-	if len(meta) > 0 && json.Unmarshal(meta, &m) == nil && m.ExpectsResponse {
+	asks, act := len(meta) > 0 && json.Unmarshal(meta, &m) == nil && m.ExpectsResponse, "tells"
+	if asks {
+		act = "asks" // what only tells takes none of its room
+	}
+	had := t.pace(p, act, t.n.Limits.Notices)
+	if err := had.check(1, "messages for the person"); err != nil {
+		return err
+	}
+	if asks {
 		room, err := t.n.Room(t.ctx, from)
 		if err != nil {
 			return err
@@ -79,8 +78,7 @@ func (t *Tx) admit(p *participant, from string, size int, meta Raw) error {
 			return e
 		}
 	}
-	w.n++
-	all.n++
+	had.count(1)
 	return nil
 }
 
@@ -140,16 +138,6 @@ func (t *Tx) turnForPerson(c *conversation, turn *Turn, admitted bool) {
 	x := &Pending{ID: turn.ID, Kind: "turn", From: turn.Participant, At: t.now, Turn: turn, About: c.Conversation, Asks: asks, Correlation: turn.ID, Priority: priority}
 	x.ExpiresAt = t.until(ttl)
 	t.wait(x)
-}
-
-// counting is the window of a minute in which what somebody sends the person is counted.
-func (t *Tx) counting(from string) *window {
-	w := t.st.notices[from]
-	if w == nil || t.now-w.since > time.Minute.Milliseconds() {
-		w = &window{since: t.now}
-		t.st.notices[from] = w
-	}
-	return w
 }
 
 // invitation tells the person of a conversation that they are in now, in the words of who brought them there.

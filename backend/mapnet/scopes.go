@@ -1,6 +1,7 @@
 package mapnet
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -53,36 +54,60 @@ func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
 		}
 		return nil, badParam("/scopeId", "there is a scope of that id already")
 	}
-	if err := t.addScope(sc); err != nil {
+	var first []*agent
+	for _, id := range t.agentIDs() {
+		if a := t.st.agents[id]; a.Agent.Role != "" && slices.Contains(c.AutoJoinRoles, a.Agent.Role) && len(a.Agent.Scopes) < t.n.Limits.AgentScopes {
+			first = append(first, a)
+		}
+	}
+	most := t.n.Limits.FirstMembers
+	if len(first) > most {
+		return nil, refuse(CodeQuota, "A new scope may take in %d agents by their roles, not %d: others join it", most, len(first))
+	}
+	gathered := t.pace(s.p, "gathers", most)
+	if err := cmp.Or(t.roomForScope(sc, first), gathered.check(len(first), "agents that new scopes take in by their roles")); err != nil {
 		return nil, err
 	}
-	for _, id := range t.agentIDs() {
-		if a := t.st.agents[id]; a.Agent.Role != "" && slices.Contains(c.AutoJoinRoles, a.Agent.Role) {
-			t.join(sc, a)
-		}
+	gathered.count(len(first))
+	t.addScope(sc)
+	for _, a := range first {
+		t.enters(sc, a)
 	}
 	return map[string]any{"scope": sc.Scope}, nil
 }
 
-func (t *Tx) addScope(sc *scope) error {
-	sc.bytes = len(encode(sc.Scope))
-	own, bytes, all := 0, sc.bytes, sc.bytes
+// roomForScope refuses a new scope, with those who are in it from the first, that is too many or too much.
+func (t *Tx) roomForScope(sc *scope, first []*agent) error {
+	own, bytes := 0, len(encode(sc.Scope))
 	for _, other := range t.st.scopes {
-		if all += other.bytes; other.Creator == sc.Creator {
+		if other.Creator == sc.Creator {
 			own++
-			bytes += other.bytes
 		}
 	}
 	if len(t.st.scopes) >= t.n.Limits.Scopes || own >= t.n.Limits.OwnScopes {
 		return refuse(CodeQuota, "Too many scopes")
 	}
-	if err := t.n.Limits.roomFor("all scopes that one made say of themselves", "all scopes say of themselves", bytes, all); err != nil {
-		return err
+	for _, a := range first {
+		bytes += membership{sc.Scope.ID, a.Agent.ID}.size()
 	}
+	return t.moreOf(sc, bytes)
+}
+
+// moreOf refuses what a scope says of itself or has in members if there is no room for so many bytes more.
+func (t *Tx) moreOf(sc *scope, bytes int) error {
+	l := t.n.Limits
+	if sc.bytes+bytes > l.MailBytes {
+		return refuse(CodeQuota, "What a scope says of itself may be %d bytes long with its members", l.MailBytes)
+	}
+	return l.roomFor("all scopes that one made say of themselves with their members", "all scopes say of themselves with their members",
+		t.st.scopesOf[sc.Creator]+bytes, t.st.scopeBytes+bytes)
+}
+
+func (t *Tx) addScope(sc *scope) {
+	t.st.weigh(sc, len(encode(sc.Scope)))
 	t.st.scopes[sc.Scope.ID] = sc
 	t.saveScope(sc)
 	t.emit(Event{Type: "scope_created", Source: t.shown(sc.Creator)}, map[string]any{"scopeId": sc.Scope.ID, "name": sc.Scope.Name}, t.aboutScope(sc))
-	return nil
 }
 
 // shown is an agent as the source of what everybody may hear of; a hidden one is nobody.
@@ -103,12 +128,13 @@ func (t *Tx) enterScope(a *agent, id string) {
 	if sc == nil {
 		sc = &scope{Creator: a.Agent.ID, Scope: Scope{ID: id, Name: id, JoinPolicy: "open", Visibility: "public", MessageVisibility: "public", SendPolicy: "any", Persistent: true,
 			AutoDelete: true}} // it goes with the last who names it
-		if t.addScope(sc) != nil {
+		if t.roomForScope(sc, []*agent{a}) != nil {
 			return // the hub has as many scopes as it takes: the agent is in fewer
 		}
+		t.addScope(sc)
 	}
 	if p := t.st.participants[a.Owner]; t.mayJoin(p, sc, a) && t.finds(p, sc, a) {
-		t.join(sc, a)
+		_ = t.join(sc, a) // the same
 	}
 }
 
@@ -144,11 +170,11 @@ func (t *Tx) seesScope(p *participant, sc *scope) bool {
 	return true
 }
 
-// aboutScope is who may hear of a scope.
-func (t *Tx) aboutScope(sc *scope) Audience {
+// aboutScope is who may hear of a scope; where that is its members, also who was one. Each event keeps their names, so there are few.
+func (t *Tx) aboutScope(sc *scope, was ...string) Audience {
 	switch sc.Scope.Visibility {
 	case "members":
-		return Audience{Names: append([]string{sc.Creator}, sc.Members...), Scopes: []string{sc.Scope.ID}}
+		return Audience{Names: append([]string{sc.Creator}, was...), Scopes: []string{sc.Scope.ID}}
 	case "system":
 		return Audience{Names: []string{sc.Creator}}
 	}
@@ -213,7 +239,6 @@ func (t *Tx) ScopeMembers(s *Session, id string, q Page) (map[string]any, error)
 		a := t.st.agents[id]
 		return a == nil || !t.knows(s.p, a)
 	})
-	slices.Sort(members)
 	list, next := cut(q, 0, members, func(id string) string { return id })
 	result := map[string]any{"members": append([]string{}, list...)}
 	if next != "" {
@@ -253,21 +278,22 @@ func (t *Tx) deleteScope(sc *scope) {
 	if t.st.scopes[id] != sc {
 		return
 	}
-	audience := t.aboutScope(sc)
 	delete(t.st.scopes, id)
+	t.st.weigh(sc, -sc.bytes)
 	for _, child := range t.below(id) {
 		t.deleteScope(child)
 	}
 	for _, member := range sc.Members {
-		who := audience
+		who := t.aboutScope(sc, member)
 		if a := t.st.agents[member]; a != nil {
-			who = audience.and(t.aboutAgent(a))
+			who = who.and(t.aboutAgent(a))
 			a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == id })
 		}
+		t.drop(kindMember, membership{id, member}.key())
 		t.emit(Event{Type: "scope_member_left", Source: member}, map[string]any{"scopeId": id, "agentId": member}, who)
 	}
 	t.drop(kindScope, id)
-	t.emit(Event{Type: "scope_deleted", Source: t.shown(sc.Creator)}, map[string]any{"scopeId": id, "name": sc.Scope.Name}, audience)
+	t.emit(Event{Type: "scope_deleted", Source: t.shown(sc.Creator)}, map[string]any{"scopeId": id, "name": sc.Scope.Name}, t.aboutScope(sc, sc.Members...))
 }
 
 // JoinScope puts an agent into a scope.
@@ -289,26 +315,34 @@ func (t *Tx) JoinScope(s *Session, id, member string) (map[string]any, error) {
 	if !t.mayJoin(s.p, sc, a) || !(t.controls(s.p, a) || t.runsScope(s.p, sc)) {
 		return nil, denied("the scope's policy is %s", sc.Scope.JoinPolicy)
 	}
-	if !t.join(sc, a) {
-		return nil, refuse(CodeQuota, "One agent may be in %d scopes", t.n.Limits.AgentScopes)
+	if err := t.join(sc, a); err != nil {
+		return nil, err
 	}
 	return map[string]any{"joined": true, "scope": sc.Scope, "agent": a.Agent}, nil
 }
 
-// join puts an agent into a scope, and says whether it is there: one that is in too many is not. The scope's record alone says
-// so, however many agents enter one at once.
-func (t *Tx) join(sc *scope, a *agent) bool {
+// join puts an agent into a scope, if there is room for it there.
+func (t *Tx) join(sc *scope, a *agent) error {
 	if sc.has(a.Agent.ID) {
-		return true
+		return nil
 	}
 	if len(a.Agent.Scopes) >= t.n.Limits.AgentScopes {
-		return false
+		return refuse(CodeQuota, "One agent may be in %d scopes", t.n.Limits.AgentScopes)
 	}
-	sc.Members = append(sc.Members, a.Agent.ID)
-	a.Agent.Scopes = append(slices.Clone(a.Agent.Scopes), sc.Scope.ID)
-	t.saveScope(sc)
+	if err := t.moreOf(sc, membership{sc.Scope.ID, a.Agent.ID}.size()); err != nil {
+		return err
+	}
+	t.enters(sc, a)
+	return nil
+}
+
+// enters is join for who is not there and for whom there is room. A record of its own says so, however many are in the scope.
+func (t *Tx) enters(sc *scope, a *agent) {
+	t.st.place(sc, a)
+	if m := (membership{sc.Scope.ID, a.Agent.ID}); sc.Scope.Persistent {
+		t.put(kindMember, m.key(), m)
+	}
 	t.emit(Event{Type: "scope_member_joined", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, t.aboutScope(sc).and(t.aboutAgent(a)))
-	return true
 }
 
 // LeaveScope takes an agent out of a scope.
@@ -332,10 +366,12 @@ func (t *Tx) leave(sc *scope, a *agent) {
 	if !sc.has(a.Agent.ID) {
 		return
 	}
-	audience := t.aboutScope(sc).and(t.aboutAgent(a))
+	audience := t.aboutScope(sc, a.Agent.ID).and(t.aboutAgent(a))
 	sc.Members = slices.DeleteFunc(slices.Clone(sc.Members), func(x string) bool { return x == a.Agent.ID })
 	a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == sc.Scope.ID })
-	t.saveScope(sc)
+	m := membership{sc.Scope.ID, a.Agent.ID}
+	t.st.weigh(sc, -m.size())
+	t.drop(kindMember, m.key())
 	t.emit(Event{Type: "scope_member_left", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, audience)
 	if sc.Scope.AutoDelete && len(sc.Members) == 0 && len(t.below(sc.Scope.ID)) == 0 {
 		t.deleteScope(sc)

@@ -3,6 +3,7 @@ package mapnet
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // Send is a message to be sent.
@@ -270,17 +271,13 @@ func (t *Tx) delivered(msg Message, meta MessageMeta, target string) {
 	t.emit(Event{Type: "message_delivered", Source: msg.From}, flat(data, meta, msg), t.aboutMessage(msg, meta, target))
 }
 
-// failed tells that a message did not come to target, to those who may hear of the message. Who is not here any more may have been
-// hidden.
+// failed tells that a message did not come to target, to those who may hear of that. It does not tell them of the others in a list.
 func (t *Tx) failed(msg Message, target, from, reason string) {
 	_, meta := t.stamped(msg.Meta)
-	about := t.aboutMessage(msg, meta, target)
-	for _, id := range []string{from, target} {
-		if _, far := t.remote(id); about.All && !far && t.st.agents[id] == nil && t.st.participants[id] == nil {
-			about = Audience{Names: []string{from, target}}
-		}
+	if to, err := parseAddress(msg.To); err == nil && to.form == "agents" {
+		msg.To = encode(map[string]string{"agent": target})
 	}
-	t.emit(Event{Type: "message_failed", Source: from}, map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "reason": reason}, about)
+	t.emit(Event{Type: "message_failed", Source: from}, map[string]any{"messageId": msg.ID, "from": from, "to": msg.To, "reason": reason}, t.aboutMessage(msg, meta, target))
 }
 
 // aboutMessage is who may hear of a message: everybody, as the protocol's observers expect, unless somebody in it is
@@ -290,12 +287,14 @@ func (t *Tx) aboutMessage(msg Message, meta MessageMeta, targets ...string) Audi
 	if meta.Mail != nil {
 		return Audience{Names: names, Only: true}
 	}
-	for _, id := range names {
-		if a := t.st.agents[id]; id == Human || a != nil && a.Agent.Visibility != "public" && a.Agent.Visibility != "" {
-			return Audience{Names: names}
-		}
-	}
 	to, err := parseAddress(msg.To)
+	in := names
+	if to.form == "agents" {
+		in = slices.Concat(names, to.agents) // the event says them all
+	}
+	if slices.ContainsFunc(in, t.hides) {
+		return Audience{Names: names}
+	}
 	if err != nil || to.form != "scope" || t.st.scopes[to.id] == nil {
 		return everyone
 	}
@@ -307,6 +306,15 @@ func (t *Tx) aboutMessage(msg Message, meta MessageMeta, targets ...string) Audi
 		return Audience{Names: append(names, sc.Creator), Scopes: []string{sc.Scope.ID}}
 	}
 	return everyone
+}
+
+// hides says whether not everybody may hear of messages of or for somebody. Who is not here any more may have been hidden; only other
+// hubs' names have an @.
+func (t *Tx) hides(id string) bool {
+	if a := t.st.agents[t.canonical(id)]; a != nil {
+		return !t.aboutAgent(a).All
+	}
+	return t.st.participants[id] == nil && !strings.Contains(id, "@")
 }
 
 // Inject puts words into an agent's work: as a message, since no client knows another way.

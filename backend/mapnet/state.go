@@ -1,10 +1,10 @@
 package mapnet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +14,7 @@ import (
 const (
 	kindAgent   = "agent"
 	kindScope   = "scope"
+	kindMember  = "member" // of a scope
 	kindSession = "session"
 	kindConv    = "conversation"
 	kindTurn    = "turn"
@@ -35,6 +36,8 @@ type state struct {
 	namesDue     int64
 	left         map[string]*left // by agent
 	scopes       map[string]*scope
+	scopeBytes   int
+	scopesOf     map[string]int // bytes, by who made them
 	convs        map[string]*conversation
 	turns        map[string]*conversation // by turn
 	turnBytes    int
@@ -44,8 +47,8 @@ type state struct {
 	pending      map[string]*Pending // for the person's inbox, by id
 	asked        map[string]*Asked   // in the person's inbox, by item
 	subs         map[string]*subscription
-	latest       string // the id of the last event; empty: none since the hub began
-	notices      map[string]*window
+	latest       string             // the id of the last event; empty: none since the hub began
+	paces        map[string]*window // see pace
 	grants       map[string]*Grant
 	visits       visits
 	decided      map[string]chan struct{} // closed as the person answers a wish, by its id
@@ -63,16 +66,6 @@ type agent struct {
 
 	bytes int // of what it says of itself, as it was last looked at
 }
-
-type scope struct {
-	Scope   Scope    `json:"scope"`
-	Members []string `json:"members"`
-	Creator string   `json:"creator"`
-
-	bytes int // of what it says of itself
-}
-
-func (s *scope) has(agent string) bool { return slices.Contains(s.Members, agent) }
 
 // session is what is kept of a participant.
 type session struct {
@@ -147,16 +140,10 @@ func newConversation() *conversation {
 	return &conversation{byID: map[string]int{}, speakers: map[string]map[string]bool{}}
 }
 
-// window counts within a minute.
-type window struct {
-	since int64
-	n     int
-}
-
 func newState() *state {
-	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{},
+	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{}, scopesOf: map[string]int{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
-		asked: map[string]*Asked{}, subs: map[string]*subscription{}, notices: map[string]*window{},
+		asked: map[string]*Asked{}, subs: map[string]*subscription{}, paces: map[string]*window{},
 		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
 }
 
@@ -164,13 +151,15 @@ func newState() *state {
 func (n *Net) load(ctx context.Context) error {
 	st := newState()
 	var turns []*Turn
+	var members []membership
 	read := func(r Record, v any) error {
 		if err := json.Unmarshal(r.Body, v); err != nil {
 			return fmt.Errorf("stored %s %s: %w", r.Kind, r.ID, err)
 		}
 		return nil
 	}
-	// Names of before they had a bound are cut, also as they are kept: else they would be read at every start.
+	// Names of before they had a bound are cut, also as they are kept: else they would be read at every start. Members of scopes that
+	// were kept with those are kept apart.
 	var cut []Record
 	keep := func(r Record, v any) { cut = append(cut, Record{Kind: r.Kind, ID: r.ID, Body: encode(v)}) }
 	now := n.Now().UnixMilli()
@@ -190,8 +179,25 @@ func (n *Net) load(ctx context.Context) error {
 		case kindScope:
 			s := &scope{}
 			st.scopes[r.ID] = s
-			s.bytes = len(r.Body)
-			return read(r, s)
+			if err := read(r, s); err != nil {
+				return err
+			}
+			st.weigh(s, len(encode(s.Scope)))
+			for _, id := range s.Former {
+				m := membership{r.ID, id}
+				members = append(members, m)
+				keep(Record{Kind: kindMember, ID: m.key()}, m)
+			}
+			if s.Former != nil {
+				s.Former = nil
+				keep(r, s)
+			}
+		case kindMember:
+			var m membership
+			if err := read(r, &m); err != nil {
+				return err
+			}
+			members = append(members, m)
 		case kindSession:
 			p := &participant{subs: map[string]*subscription{}}
 			if err := read(r, &p.session); err != nil {
@@ -273,17 +279,17 @@ func (n *Net) load(ctx context.Context) error {
 	}
 	for id, sc := range st.scopes {
 		if !sc.Scope.Persistent {
+			st.weigh(sc, -sc.bytes)
 			delete(st.scopes, id)
 		}
 	}
 	for _, a := range st.agents {
 		a.Agent.Scopes = []string{}
 	}
-	for _, id := range slices.Sorted(maps.Keys(st.scopes)) {
-		for _, member := range st.scopes[id].Members {
-			if a := st.agents[member]; a != nil {
-				a.Agent.Scopes = append(a.Agent.Scopes, id)
-			}
+	slices.SortFunc(members, func(a, b membership) int { return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Agent, b.Agent)) })
+	for _, m := range slices.Compact(members) {
+		if sc, a := st.scopes[m.Scope], st.agents[m.Agent]; sc != nil && a != nil {
+			st.place(sc, a)
 		}
 	}
 	for _, a := range st.agents {
@@ -456,9 +462,9 @@ func (t *Tx) due() {
 			t.unregister(a, "orphaned", "")
 		}
 	}
-	for id, w := range t.st.notices {
+	for id, w := range t.st.paces {
 		if t.now-w.since > time.Minute.Milliseconds() {
-			delete(t.st.notices, id)
+			delete(t.st.paces, id)
 		}
 	}
 }
