@@ -206,6 +206,12 @@ func (d *doctor) hub(ctx context.Context) *hub {
 	var newer *backend.NewerError
 	switch {
 	case errors.As(err, &other):
+		if other.Other.URL != "" {
+			if why := unproved(ctx, d.dial(d.cfg, other.Other.URL, "")); why != nil {
+				d.add(levelFail, "hub", "have this machine trust its certificate, or name it in SSL_CERT_FILE", "%s, and %s", err, why)
+				return nil
+			}
+		}
 		d.add(levelFail, "hub", "stop that process and start it anew", "%s, and it does not answer", err)
 	case errors.As(err, &newer):
 		d.add(levelFail, "database", "use the newer version that wrote it, or another folder with --data", "has schema %d, and this version knows %d: it was left as it is", newer.Have, newer.Know)

@@ -126,13 +126,28 @@ func operatorToken(data string) (string, error) {
 }
 
 // responds says whether a hub answers at base right now.
-func responds(ctx context.Context, h *hub) bool {
+func responds(ctx context.Context, h *hub) bool { return health(ctx, h) == nil }
+
+// unproved says of a hub that it is there, and that its certificate proves nothing to this machine; nil: not so.
+func unproved(ctx context.Context, h *hub) error {
+	if err := health(ctx, h); client.Unproved(err) {
+		return err
+	}
+	return nil
+}
+
+// health asks a hub at base whether it is well.
+func health(ctx context.Context, h *hub) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var health struct {
 		Status string `json:"status"`
 	}
-	return h.Call(ctx, http.MethodGet, "/healthz", nil, &health) == nil && health.Status == "ok"
+	err := h.Call(ctx, http.MethodGet, "/healthz", nil, &health)
+	if err == nil && health.Status != "ok" {
+		err = errors.New("what answers there is no hub")
+	}
+	return err
 }
 
 // operator returns a way to the hub as the operator: the one that runs, or, when none does, one opened on the data
@@ -171,6 +186,11 @@ func (a *app) operatorOf(ctx context.Context, cfg config.Config) (*hub, error) {
 		if pause(patience, 50*time.Millisecond) != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
+			}
+			if other.Other.URL != "" {
+				if why := unproved(ctx, a.dial(cfg, other.Other.URL, "")); why != nil {
+					return nil, &exit{code: exitFailure, err: fmt.Errorf("%w, and %w", err, why)}
+				}
 			}
 			return nil, &exit{code: exitFailure, err: fmt.Errorf("%w, and it does not answer", err)}
 		}

@@ -94,8 +94,13 @@ func Retryable(err error) bool {
 	if e, ok := Refused(err); ok {
 		return e.Status >= 500 || e.Status == http.StatusTooManyRequests
 	}
+	return errors.Is(err, ErrUnreachable) && !Unproved(err)
+}
+
+// Unproved says whether an error is that the hub's certificate proves nothing.
+func Unproved(err error) bool {
 	var unproved *tls.CertificateVerificationError
-	return errors.Is(err, ErrUnreachable) && !errors.As(err, &unproved)
+	return errors.As(err, &unproved)
 }
 
 // Call makes one request and reads the answer into out. in is nil, the bytes to send, or what becomes JSON; out is nil,

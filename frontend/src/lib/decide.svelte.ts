@@ -5,6 +5,7 @@ import { desk } from './desk.svelte';
 import { drafts } from './drafts.svelte';
 import { plain } from './format';
 import { inbox } from './inbox.svelte';
+import { decidedBy, stateName } from './itemwords';
 import { reader } from './reader.svelte';
 import type { Detail } from './types';
 import { ui } from './ui.svelte';
@@ -95,6 +96,13 @@ class Decisions {
 
   /** Told which items changed. */
   follow(ids: readonly string[], look: Look): void {
+    for (const h of this.held.filter((x) => ids.includes(x.id))) {
+      void look(h.id).then((d) => {
+        if (d.state === 'open' || decidedBy(d, desk.state?.operator ?? '') || !this.held.includes(h)) return;
+        this.forget(h.id);
+        ui.toast(`${h.what} was not sent: ${stateName(d.state).toLowerCase()} meanwhile.`, 'bad', { label: 'Show', run: () => void desk.openItem(d.id) });
+      }, () => undefined);
+    }
     const told = this.told;
     if (!told || !ids.includes(told.id)) return;
     void look(told.id).then((d) => {
