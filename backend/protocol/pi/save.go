@@ -312,7 +312,11 @@ func (l *live) record(e *epoch) transcript.Session {
 	if i != nil {
 		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
 		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
-		if raw, err := wire.Marshal(i); err == nil {
+		k := kept{Info: *i}
+		if l.started != e.rec.Folder {
+			k.Started = []byte(l.started)
+		}
+		if raw, err := wire.Marshal(k); err == nil {
 			e.rec.Info = raw
 		}
 	}
@@ -321,6 +325,20 @@ func (l *live) record(e *epoch) transcript.Session {
 		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
 	}
 	return e.rec
+}
+
+// kept is what is known of a session, and the folder that its pi was started in, byte for byte, where it works in another:
+// its arguments mean their files from there.
+type kept struct {
+	pirpc.Info
+	Started []byte `json:"started,omitempty"`
+}
+
+// startedIn is the folder in which the pi of a session was started.
+func startedIn(had transcript.Session) string {
+	var k kept
+	_ = json.Unmarshal(had.Info, &k) // one that was only read has none
+	return cmp.Or(string(k.Started), had.Folder)
 }
 
 // endRules ends the rules that were for a session alone, which has ended.

@@ -81,7 +81,7 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 			return "", err
 		}
 		if s.Folder == "" {
-			s.Folder = had.Folder
+			s.Folder = startedIn(had)
 		}
 		kept, gated := again(had.Args, b.GateFile)
 		s.Args, s.Gate = append(kept, s.Args...), s.Gate || gated
@@ -247,7 +247,7 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())
 	}
 	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
-	l.link, l.folder, l.args, l.resume = own{p}, s.Folder, Shown(args[2:]), s.Resume
+	l.link, l.started, l.folder, l.args, l.resume = own{p}, s.Folder, s.Folder, Shown(args[2:]), s.Resume
 	stopped := context.AfterFunc(ctx, func() { l.end(byHub) })
 	l.begin()
 	go func() {
