@@ -87,6 +87,9 @@ func TestPiIsNotTakenUpBesideItsTerminal(t *testing.T) {
 	h.restart()
 	h.operator().call("POST", "/api/pi", resume).want(http.StatusConflict)
 	c.set(noon.Add(30 * time.Second))
+	h.restart() // the relay could come back to no hub until now
+	h.operator().call("POST", "/api/pi", resume).want(http.StatusConflict)
+	c.set(noon.Add(60 * time.Second))
 	if id := h.startPi(resume); id != "far" {
 		t.Fatalf("taken up as %s", id)
 	}
