@@ -198,13 +198,17 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 		return err
 	}
-	left, err := l.leftOpen(ctx, key)
+	newest, err := l.b.newest(ctx, had)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.offset, e.agent, e.key, e.left = had.Rows, agent, key, left
+	e.offset, e.agent, e.key = had.Rows, agent, key
+	if l.again {
+		e.left = leftOpen(newest)
+	}
+	l.again = false // for the session that is there now; another one in its place has nothing of before
 	opened := had.OpenedAt
 	if opened.IsZero() {
 		opened = e.began
@@ -212,7 +216,7 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
 	if e == l.cur && had.Rows > 0 {
-		l.s.Known(had.LastSeen)
+		l.s.Known(had.LastSeen, newest)
 	}
 	l.began(e, had)
 	return nil
