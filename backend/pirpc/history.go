@@ -138,6 +138,7 @@ func (s *Session) retell(messages []fields) {
 			for _, b := range r.Blocks {
 				if b.Kind == CallBlock && !(joined && s.left["call "+b.Call] != nil) {
 					t := s.add(ToolRow)
+					t.Interrupted = true // until there is a result
 					t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}
 					calls["call "+b.Call] = t
 				}

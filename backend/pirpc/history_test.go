@@ -123,6 +123,24 @@ func TestWhatWasBrokenOffGoesOn(t *testing.T) {
 	}
 }
 
+// A call that a history was read during is broken off in it, and has its result when that is read on.
+func TestHistoryDuringACall(t *testing.T) {
+	call := `{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{}}],"timestamp":` + fmt.Sprint(noon.UnixMilli()) + `}`
+	s := tell()
+	if got := remembered(t, s, call); got != "1 assistant  ; 2 tool   INTERRUPTED" {
+		t.Errorf("%s", got)
+	}
+	for _, r := range s.rows {
+		r.N -= len(s.rows)
+	}
+	then := tell()
+	then.Known(noon, s.rows)
+	got := remember(t, then, call, `{"role":"toolResult","toolCallId":"c1","content":"slept"}`)
+	if text := titles(got); !strings.Contains(text, "0 tool  ") || strings.Contains(text, "INTERRUPTED") || plain(s.rows[1].Tool.Result) != "slept" {
+		t.Errorf("%s", text)
+	}
+}
+
 // What an extension says while a session comes up does not take the place of its history, and is not told twice; nor is the
 // history.
 func TestHistoryAfterAWord(t *testing.T) {
