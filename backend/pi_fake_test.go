@@ -253,6 +253,10 @@ func (f *fakePi) prompt(words string) {
 		f.message("assistant", text("key “"+f.api+"”, started with "+strings.Join(f.args, " ")))
 		f.settle()
 		return
+	case "WHERE":
+		f.message("assistant", text("started in "+where()))
+		f.settle()
+		return
 	case "GONE": // a call of the gate's that ends before there can be an answer
 		f.calls++
 		call := fmt.Sprint("call-", f.calls)

@@ -69,6 +69,33 @@ func TestPiFilesAreReadOn(t *testing.T) {
 	read(then)
 }
 
+// What was broken off when the hub was lost has its end in its row when the session is taken up again: pi says of an answer
+// when it was begun.
+func TestPiEndedWhatTheHubDidNotHear(t *testing.T) {
+	h := openHouse(t)
+	hello, at := msg{"type": "relay_hello", "folder": h.dir}, time.Now()
+	said := func(role string, content any, after time.Duration) msg {
+		return msg{"role": role, "content": content, "toolCallId": "c1", "timestamp": at.Add(after).UnixMilli()}
+	}
+	prompt, call := said("user", "do it", 0), said("assistant", []msg{{"type": "toolCall", "id": "c1", "name": "bash"}}, time.Millisecond)
+	p := h.relayPi(hello, msg{"sessionId": "far"})
+	for _, m := range []msg{prompt, call} {
+		p.say(msg{"type": "message_end", "message": m})
+	}
+	p.say(msg{"type": "tool_execution_start", "toolCallId": "c1", "toolName": "bash", "args": msg{"command": "sleep 301"}})
+	p.say(msg{"type": "message_start", "message": said("assistant", "ha", 2*time.Millisecond)})
+	h.waitPiText("far", "ha\n")
+	_ = p.conn.CloseNow()
+	eventually(t, "it has ended", func() bool { return h.piState("far") == "exited" })
+	p = h.relayPi(hello, msg{"sessionId": "far", "messageCount": 5})
+	p.answers("get_messages", msg{"messages": []msg{prompt, call, said("toolResult", "slept", time.Minute), said("assistant", "half", 2*time.Millisecond), said("assistant", "more", 3*time.Millisecond)}})
+	h.waitPiText("far", "more\n")
+	rows := string(h.operator().call("GET", "/api/pi/far/rows", nil).want(http.StatusOK).body)
+	if strings.Contains(rows, "interrupted") || strings.Count(rows, `"call":"c1","name"`) != 2 || !strings.Contains(rows, "slept") || !strings.Contains(rows, "sleep 301") || strings.Count(h.piText("far"), "assistant: ") != 3 {
+		t.Errorf("%s\n%s", h.piText("far"), rows)
+	}
+}
+
 // A session in a terminal whose relay was lost a moment ago may be about to be back, and is not taken up: two pi would write
 // one file. Should it be back all the same after that was done, both say so.
 func TestPiIsNotTakenUpBesideItsTerminal(t *testing.T) {
@@ -87,6 +114,9 @@ func TestPiIsNotTakenUpBesideItsTerminal(t *testing.T) {
 	h.restart()
 	h.operator().call("POST", "/api/pi", resume).want(http.StatusConflict)
 	c.set(noon.Add(30 * time.Second))
+	h.restart() // the relay could come back to no hub until now
+	h.operator().call("POST", "/api/pi", resume).want(http.StatusConflict)
+	c.set(noon.Add(60 * time.Second))
 	if id := h.startPi(resume); id != "far" {
 		t.Fatalf("taken up as %s", id)
 	}

@@ -95,6 +95,34 @@ func TestPiWorksWhereItsSessionIs(t *testing.T) {
 	}
 }
 
+// A session that was opened from a file of another folder is taken up where its pi was started: from there its arguments
+// name their files.
+func TestPiIsTakenUpWhereItWasStarted(t *testing.T) {
+	h := openHouse(t, withPi)
+	started, there := t.TempDir(), t.TempDir()
+	file := filepath.Join(h.dir, "there.jsonl")
+	if err := os.WriteFile(file, []byte(`{"type":"session","id":"there","cwd":"`+there+`"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := h.relayPi(msg{"type": "relay_hello", "folder": started, "args": []string{"-e", "./my.ts"}}, msg{"sessionId": "there", "sessionFile": file})
+	eventually(t, "it works there", func() bool {
+		s, err := h.hub.store.Transcripts().Get(t.Context(), "pi", "there")
+		return err == nil && s.Folder == there
+	})
+	p.say(msg{"type": "relay_exit"})
+	_ = p.conn.CloseNow()
+	eventually(t, "it has ended", func() bool { return h.piState("there") == "exited" })
+	for range 2 { // also from what was taken up
+		h.startPi(msg{"resume": "there", "folder": ""})
+		h.tellPi("there", "WHERE")
+		h.waitPiText("there", "started in "+started+"\n")
+		h.endPi("there")
+	}
+	if n := strings.Count(h.piText("there"), "started in "+started+"\n"); n != 2 {
+		t.Errorf("it was started there %d times", n)
+	}
+}
+
 // A dialog that has the id of one which has just ended is another question: it waits for the person, and what was said to
 // the other is not its answer.
 func TestPiDialogsOfOneID(t *testing.T) {

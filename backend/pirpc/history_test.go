@@ -1,7 +1,9 @@
 package pirpc
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,20 +21,55 @@ func word(role, text string, after ...int) string {
 // remembered has a session told what pi has of it, and returns its rows.
 func remembered(t *testing.T, s *told, messages ...string) string {
 	t.Helper()
-	s.tell(`{"type":"response","command":"get_messages","id":"` + s.command(t, Command{Type: "get_messages"}) + `","success":true,"data":{"messages":[` + strings.Join(messages, ",") + `]}}`)
+	remember(t, s, messages...)
 	return titles(s.rows)
 }
+
+// remember tells a session what pi has of it, and returns the rows that this makes or changes.
+func remember(t *testing.T, s *told, messages ...string) []*Row {
+	t.Helper()
+	id := s.command(t, Command{Type: "get_messages"})
+	fx := s.Take([]byte(`{"type":"response","command":"get_messages","id":"`+id+`","success":true,"data":{"messages":[`+strings.Join(messages, ",")+`]}}`), noon)
+	s.note(fx)
+	return fx.Rows
+}
+
+// before are the rows that a session left which said those records, as they were written down.
+func before(t *testing.T, records ...string) (rows []*Row) {
+	t.Helper()
+	s := tell(records...)
+	s.note(s.Exit("lost", noon))
+	for _, r := range s.rows {
+		raw, err := json.Marshal(r)
+		kept := &Row{}
+		if err != nil || json.Unmarshal(raw, kept) != nil {
+			t.Fatal(err)
+		}
+		kept.N -= len(s.rows)
+		rows = append(rows, kept)
+	}
+	return rows
+}
+
+// begun and ended are the records of the beginning and the end of a message.
+func begun(message string) string { return `{"type":"message_start","message":` + message + `}` }
+func ended(message string) string { return `{"type":"message_end","message":` + message + `}` }
 
 // Of a session that was followed until noon, what was said since is new, and said to be so; where that cannot be told,
 // nothing is told twice, and that is said.
 func TestWhatWasSaidSinceItWasFollowed(t *testing.T) {
+	const unsure = "1 notice  it cannot be told when all of this session was said: what came while the hub did not follow it may be missing here"
 	for name, c := range map[string]struct {
 		messages []string
 		want     string
 	}{
-		"nothing":           {[]string{word("user", "a", -9), word("assistant", "b", -8)}, ""},
-		"pi's own words":    {[]string{word("user", "a", -9), word("system", "tools", 1)}, ""},
-		"the end of a call": {[]string{word("user", "a", -9), word("toolResult", "x", 1)}, ""},
+		"nothing":                            {[]string{word("user", "a", -9), word("assistant", "b", -8)}, ""},
+		"pi's own words":                     {[]string{word("user", "a", -9), word("system", "tools", 1)}, ""},
+		"the end of a call that has its row": {[]string{word("user", "a", -9), word("toolResult", "x", 1)}, ""},
+		"an answer that was begun before": {[]string{word("user", "a", -9), word("assistant", "b", -8)},
+			"1 notice  the next entry was said while the hub did not follow this session; 2 assistant  b"},
+		"as pi dates it anew": {[]string{word("user", "a", -9), word("custom", "x", -5), word("branchSummary", "y", -4)}, ""},
+		"of no known row":     {[]string{word("user", "z", -7), word("user", "b", 1)}, unsure + "; 2 notice  the next entry was said while the hub did not follow this session; 3 user  b"},
 		"a prompt": {[]string{word("user", "a", -9), word("user", "b", 1)},
 			"1 notice  the next entry was said while the hub did not follow this session; 2 user  b"},
 		"as before": {[]string{word("user", "a", -9), word("user", "a", 1), word("assistant", "b", 2)},
@@ -40,14 +77,67 @@ func TestWhatWasSaidSinceItWasFollowed(t *testing.T) {
 		"summed up": {[]string{word("compactionSummary", "much", 5), word("user", "a", -9), word("user", "b", 1)},
 			"1 notice  the next 2 entries were said while the hub did not follow this session; what pi has made a summary of since may be missing; 2 summary  much; 3 user  b"},
 		"undated": {[]string{word("user", "a"), word("user", "b", 1)},
-			"1 notice  pi does not say when some of this session was said: what came while the hub did not follow it may be missing here; " +
-				"2 notice  the next entry was said while the hub did not follow this session; 3 user  b"},
+			unsure + "; 2 notice  the next entry was said while the hub did not follow this session; 3 user  b"},
 	} {
 		s := tell()
-		s.Known(noon)
+		rows := before(t, ended(word("user", "a", -9)))
+		if name == "nothing" {
+			rows = before(t, ended(word("user", "a", -9)), ended(word("assistant", "b", -8)))
+		}
+		s.Known(noon, rows)
 		if got := remembered(t, s, c.messages...); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// What was broken off when the hub was lost goes on in its row, with the end that pi has of it: an answer, a call.
+func TestWhatWasBrokenOffGoesOn(t *testing.T) {
+	const ran = `{"role":"toolResult","toolCallId":"c1","toolName":"bash","content":"slept"}`
+	half := begun(word("assistant", "ha", -8))
+	for name, c := range map[string]struct {
+		records, messages []string
+		want              string
+	}{
+		"an answer": {[]string{ended(word("user", "a", -9)), half}, []string{word("user", "a", -9), word("assistant", "half", -8)},
+			"-1 assistant  half; 1 notice  what was under way here came to its end while the hub did not follow this session"},
+		"a call": {[]string{ended(word("user", "a", -9)), toolStart}, []string{word("user", "a", -9), ran, word("assistant", "b", 1)},
+			"-1 tool   slept; 1 notice  the next entry was said while the hub did not follow this session; 2 assistant  b"},
+		"no answer that is another": {[]string{ended(word("user", "a", -9)), half}, []string{word("user", "a", -9), word("assistant", "b", 1)},
+			"1 notice  the next entry was said while the hub did not follow this session; 2 assistant  b"},
+	} {
+		s := tell()
+		s.Known(noon, before(t, c.records...))
+		var got []string
+		for _, r := range remember(t, s, c.messages...) {
+			line := titles([]*Row{r})
+			if r.Tool != nil {
+				line += " " + plain(r.Tool.Result)
+			}
+			got = append(got, line)
+		}
+		slices.SortFunc(got, strings.Compare)
+		if got := strings.Join(got, "; "); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A call that a history was read during is broken off in it, and has its result when that is read on.
+func TestHistoryDuringACall(t *testing.T) {
+	call := `{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{}}],"timestamp":` + fmt.Sprint(noon.UnixMilli()) + `}`
+	s := tell()
+	if got := remembered(t, s, call); got != "1 assistant  ; 2 tool   INTERRUPTED" {
+		t.Errorf("%s", got)
+	}
+	for _, r := range s.rows {
+		r.N -= len(s.rows)
+	}
+	then := tell()
+	then.Known(noon, s.rows)
+	got := remember(t, then, call, `{"role":"toolResult","toolCallId":"c1","content":"slept"}`)
+	if text := titles(got); !strings.Contains(text, "0 tool  ") || strings.Contains(text, "INTERRUPTED") || plain(s.rows[1].Tool.Result) != "slept" {
+		t.Errorf("%s", text)
 	}
 }
 
@@ -61,5 +151,16 @@ func TestHistoryAfterAWord(t *testing.T) {
 	}
 	if got := remembered(t, s, word("user", "a", -9), word("custom", "hello", -1)); got != want {
 		t.Errorf("again: %s", got)
+	}
+}
+
+// What is of a later time than the hub's clock is not told at each taking up.
+func TestHistoryOfALaterTime(t *testing.T) {
+	s := tell()
+	s.Known(noon, before(t, ended(word("user", "a", -9))))
+	messages := []string{word("compactionSummary", "z", 80), word("user", "a", -9), word("branchSummary", "x", 90), word("custom", "y", 90)}
+	want := remembered(t, s, messages...)
+	if got := remembered(t, s, messages...); got != want || len(s.rows) != 4 {
+		t.Errorf("%s, again: %s", want, got)
 	}
 }

@@ -28,6 +28,8 @@ type Row struct {
 	N    int       `json:"n"` // from 1, in the order in which they began
 	Kind RowKind   `json:"kind"`
 	At   time.Time `json:"at"`
+	// Said is the time that pi gives its message; zero where it gives none.
+	Said time.Time `json:"said,omitzero"`
 	// Open says that more may come.
 	Open   bool    `json:"open,omitempty"`
 	Blocks []Block `json:"blocks,omitempty"`

@@ -62,6 +62,8 @@ type Session struct {
 	named    bool            // pi has said which session it is
 	said     time.Time       // when what was said or done first here was; zero: nothing was
 	known    time.Time       // until when an earlier life of it was followed; zero: it had none
+	had      map[string]bool // what has a row of its own, by rowName
+	left     map[string]*Row // the rows of that life which were broken off, by rowName
 	gone     map[string]bool // the calls that the session before this one left open
 	early    []early         // what came while another session may be on its way
 	title    string          // as it was before that
@@ -80,7 +82,7 @@ type Session struct {
 
 // New returns a session before its first record. rows is how many rows its transcript has already.
 func New(rows int) *Session {
-	return &Session{rows: rows, messages: map[string]*Row{}, pending: map[string]pending{}, Info: emptyInfo()}
+	return &Session{rows: rows, messages: map[string]*Row{}, pending: map[string]pending{}, had: map[string]bool{}, left: map[string]*Row{}, Info: emptyInfo()}
 }
 
 func emptyInfo() Info {
@@ -175,10 +177,6 @@ func (s *Session) Refused(call string, why Refusal, now time.Time) Effects {
 	}
 	return s.end(s.State())
 }
-
-// Known says that what was said until then is in the transcript, from an earlier life of the session: of its history, what
-// came after that is new.
-func (s *Session) Known(until time.Time) { s.known = until }
 
 // History makes rows of messages that were said before this life of the session.
 func (s *Session) History(messages []json.RawMessage, now time.Time) Effects {

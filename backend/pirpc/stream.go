@@ -3,8 +3,6 @@ package pirpc
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +88,9 @@ func (s *Session) keep(key string, r *Row) {
 
 // fill sets a row to what a message says.
 func (s *Session) fill(r *Row, m fields) {
+	if at := saidAt(m); !at.IsZero() {
+		r.Said = at
+	}
 	if r.slots = nil; r.Kind == BashRow {
 		r.Title, r.Tool = clip(m.text("command"), maxLabel), &Tool{Name: "bash", Result: blocks(m.raw("output"))}
 		if m.has("exitCode") {
@@ -364,98 +365,4 @@ func (s *Session) begun(m fields) {
 	if s.said = saidAt(m); s.said.IsZero() {
 		s.said = s.now
 	}
-}
-
-// saidAt is when a message was said; zero where it does not tell.
-func saidAt(m fields) time.Time {
-	if at := m.num("timestamp"); at > 0 && at < 1e14 {
-		return time.UnixMilli(int64(at))
-	}
-	return time.Time{}
-}
-
-// history makes rows of the messages of a session that is taken up again, which says nothing of them by itself. Where an
-// earlier life of it was followed, they are those that were said since, to somebody else.
-func (s *Session) history(messages []json.RawMessage) {
-	fresh, undated := s.fresh(messages)
-	defer s.Known(s.now) // nothing is told twice
-	if s.known.IsZero() {
-		s.retell(fresh)
-		return
-	}
-	if undated {
-		s.notice("warning", "", "pi does not say when some of this session was said: what came while the hub did not follow it may be missing here")
-	}
-	if len(fresh) == 0 {
-		return
-	}
-	note, before := s.notice("info", "", ""), s.rows
-	s.retell(fresh)
-	text := "the next entry was said while the hub did not follow this session"
-	if n := s.rows - before; n > 1 {
-		text = fmt.Sprintf("the next %d entries were said while the hub did not follow this session", n)
-	}
-	if slices.ContainsFunc(fresh, func(m fields) bool { return m.text("role") == "compactionSummary" }) {
-		text += "; what pi has made a summary of since may be missing"
-	}
-	b := Block{Kind: TextBlock}
-	b.set(text)
-	note.Blocks = []Block{b}
-}
-
-// fresh are those of a session's messages that have no row yet, and whether there are some of which that cannot be told.
-func (s *Session) fresh(messages []json.RawMessage) (fresh []fields, undated bool) {
-	for _, raw := range messages {
-		m := object(raw)
-		at := saidAt(m)
-		switch {
-		case m == nil, m.text("role") == "custom" && string(m["display"]) == "false":
-		case m.text("role") == "toolResult" && len(fresh) == 0: // of a call that has its row
-		case !s.said.IsZero() && (at.IsZero() || !at.Before(s.said)): // it came by itself
-		case s.known.IsZero():
-			fresh = append(fresh, m)
-		case at.IsZero():
-			undated = true
-		case at.After(s.known) && m.text("role") != "system": // which pi itself says anew
-			fresh = append(fresh, m)
-		}
-	}
-	return fresh, undated
-}
-
-// retell makes rows of messages.
-func (s *Session) retell(messages []fields) {
-	calls := map[string]*Row{}
-	for _, m := range messages {
-		if role := m.text("role"); role != "toolResult" {
-			r := s.messageRow(role)
-			s.fill(r, m)
-			s.ended(r, m)
-			if at := saidAt(m); !at.IsZero() {
-				r.At = at
-			}
-			for _, b := range r.Blocks {
-				if b.Kind == CallBlock {
-					t := s.add(ToolRow)
-					t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}
-					calls[b.Call] = t
-				}
-			}
-			continue
-		}
-		r := calls[m.text("toolCallId")]
-		if raw, err := wire.Marshal(m); err == nil && r != nil {
-			s.toolEnded(r, raw, m.bool("isError"), m.duration("durationMs"))
-			s.touch(r)
-		}
-	}
-	s.failed = nil
-}
-
-// arguments is text as JSON if it is an object.
-func (f fields) arguments(text []byte) json.RawMessage {
-	if f == nil {
-		return nil
-	}
-	return json.RawMessage(text)
 }

@@ -59,7 +59,11 @@ func (b *Binding) ReadFile(ctx context.Context, folder, path string) (string, er
 	now := b.Now()
 	s := pirpc.New(0)
 	if had.Rows > 0 {
-		s.Known(had.LastSeen)
+		newest, err := b.newest(ctx, had)
+		if err != nil {
+			return "", err
+		}
+		s.Known(had.LastSeen, newest)
 	}
 	fx := s.History(messages, f.Changed)
 	var rows []transcript.Row
@@ -70,6 +74,7 @@ func (b *Binding) ReadFile(ctx context.Context, folder, path string) (string, er
 		}
 		rows = append(rows, stored)
 	}
+	last := had.LastSeen
 	if had.Rows == 0 {
 		had = transcript.Session{
 			Protocol: Name, ID: key, Title: f.Title, Folder: folder, File: path, Origin: transcript.Hub, OpenedAt: f.Changed, LastSeen: f.Changed, EndedAt: now,
@@ -79,8 +84,8 @@ func (b *Binding) ReadFile(ctx context.Context, folder, path string) (string, er
 			had.OpenedAt = rows[0].At
 		}
 	}
-	if len(rows) > 0 { // not now: something may be being said
-		had.LastSeen = rows[len(rows)-1].At
+	if at := rows[max(0, len(rows)-1):]; len(at) > 0 && at[0].At.After(last) { // not now: something may be being said
+		had.LastSeen = at[0].At
 	}
 	if err := b.Transcripts.Put(ctx, had); err != nil {
 		return "", err

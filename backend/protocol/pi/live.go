@@ -60,6 +60,7 @@ type live struct {
 	past    []string // the keys of the sessions that were here before
 	asks    map[string]*waiting
 	waits   map[string]chan pirpc.Result
+	started string // the folder that it was started in
 	folder  string // where it works
 	args    []string
 	resume  string // the key of the session that it takes up again

@@ -56,6 +56,7 @@ type Binding struct {
 	taking  map[string]bool    // sessions that are being taken up, by their ids and by their files
 	begun   chan struct{}      // closed when Run has begun
 	ctx     context.Context    // while Run runs
+	since   time.Time          // when this hub began
 	running sync.WaitGroup     // of the sessions that the hub runs itself
 	doubt   map[string]doubted // answered, and perhaps never told to pi, by dialog (doubtKey)
 }
@@ -64,7 +65,7 @@ var _ protocol.Binding = (*Binding)(nil)
 
 // New returns the binding; Run keeps it going.
 func New(c Config) *Binding {
-	return &Binding{Config: c, byKey: map[string]*live{}, taking: map[string]bool{}, doubt: map[string]doubted{}, begun: make(chan struct{})}
+	return &Binding{Config: c, byKey: map[string]*live{}, taking: map[string]bool{}, doubt: map[string]doubted{}, begun: make(chan struct{}), since: c.Now()}
 }
 
 // Name implements protocol.Binding.

@@ -14,28 +14,32 @@ import (
 // lately is how many rows are looked at for those.
 const lately = 200
 
-// leftOpen are the rows of a session that were broken off when its relay lost the hub, by what went on in them.
-func (l *live) leftOpen(ctx context.Context, key string) (map[string]pirpc.Row, error) {
-	l.mu.Lock()
-	again := l.again
-	l.again = false // for the session that is there now; another one in its place has nothing of before
-	l.mu.Unlock()
-	if !again {
+// newest are the rows of a session that came last, in such numbers that the next one is 1.
+func (b *Binding) newest(ctx context.Context, had transcript.Session) (newest []*pirpc.Row, err error) {
+	if had.Rows == 0 {
 		return nil, nil
 	}
-	rows, err := l.b.Transcripts.Rows(ctx, Name, key, transcript.Query{Limit: lately})
-	if err != nil {
-		return nil, err
-	}
-	left := map[string]pirpc.Row{}
+	rows, err := b.Transcripts.Rows(ctx, Name, had.ID, transcript.Query{Limit: lately})
 	for _, stored := range rows {
 		var r pirpc.Row
-		if json.Unmarshal(stored.Body, &r) == nil && r.Interrupted {
-			left[goingOn(&r)] = r
+		if json.Unmarshal(stored.Body, &r) == nil {
+			r.N = stored.N - had.Rows
+			newest = append(newest, &r)
+		}
+	}
+	return newest, err
+}
+
+// leftOpen are those of rows that were broken off when the relay lost the hub, by what went on in them.
+func leftOpen(rows []*pirpc.Row) map[string]pirpc.Row {
+	left := map[string]pirpc.Row{}
+	for _, r := range rows {
+		if r.Interrupted {
+			left[goingOn(r)] = *r
 		}
 	}
 	delete(left, "")
-	return left, nil
+	return left
 }
 
 // goingOn names what goes on in a row, of which there is one at a time; "" where nothing can go on.
@@ -68,5 +72,5 @@ func (e *epoch) storedRow(r *pirpc.Row) (transcript.Row, error) {
 		tool.Arguments = had.Tool.Arguments
 		whole.Tool = &tool
 	}
-	return storedRow(&whole, 0)
+	return storedRow(&whole, e.offset)
 }

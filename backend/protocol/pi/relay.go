@@ -185,7 +185,7 @@ func (l *live) told(m RelayRecord) {
 		l.mu.Lock()
 		l.again, l.met = m.Again, m.Again
 		// The folder is kept as it is: another text is another folder. What shows it makes visible what does not show.
-		l.folder, l.args = m.Folder, Shown(m.Args[:min(len(m.Args), maxArgs)])
+		l.started, l.folder, l.args = m.Folder, m.Folder, Shown(m.Args[:min(len(m.Args), maxArgs)])
 		l.cur.rec.Folder, l.cur.rec.Args, l.cur.moved = l.folder, l.args, true
 		l.mu.Unlock()
 	case RelayMissed:

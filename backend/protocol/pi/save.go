@@ -198,13 +198,17 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 		return err
 	}
-	left, err := l.leftOpen(ctx, key)
+	newest, err := l.b.newest(ctx, had)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.offset, e.agent, e.key, e.left = had.Rows, agent, key, left
+	e.offset, e.agent, e.key = had.Rows, agent, key
+	if l.again {
+		e.left = leftOpen(newest)
+	}
+	l.again = false // for the session that is there now; another one in its place has nothing of before
 	opened := had.OpenedAt
 	if opened.IsZero() {
 		opened = e.began
@@ -212,7 +216,7 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	e.rec = transcript.Session{Protocol: Name, ID: key, Agent: agent, Title: had.Title, Folder: l.folder, File: had.File, Args: l.args, Origin: l.origin, OpenedAt: opened, Rows: had.Rows, Ended: e.rec.Ended}
 	e.moved = true
 	if e == l.cur && had.Rows > 0 {
-		l.s.Known(had.LastSeen)
+		l.s.Known(had.LastSeen, newest)
 	}
 	l.began(e, had)
 	return nil
@@ -312,7 +316,11 @@ func (l *live) record(e *epoch) transcript.Session {
 	if i != nil {
 		e.rec.Title = oneLine(cmp.Or(i.Name, i.Title, i.FirstPrompt, e.rec.Title), maxTitle)
 		e.rec.File = cmp.Or(i.SessionFile, e.rec.File)
-		if raw, err := wire.Marshal(i); err == nil {
+		k := kept{Info: *i}
+		if l.started != e.rec.Folder {
+			k.Started = []byte(l.started)
+		}
+		if raw, err := wire.Marshal(k); err == nil {
 			e.rec.Info = raw
 		}
 	}
@@ -321,6 +329,20 @@ func (l *live) record(e *epoch) transcript.Session {
 		e.rec.Ended = cmp.Or(e.rec.Ended, "another session took its place")
 	}
 	return e.rec
+}
+
+// kept is what is known of a session, and the folder that its pi was started in, byte for byte, where it works in another:
+// its arguments mean their files from there.
+type kept struct {
+	pirpc.Info
+	Started []byte `json:"started,omitempty"`
+}
+
+// startedIn is the folder in which the pi of a session was started.
+func startedIn(had transcript.Session) string {
+	var k kept
+	_ = json.Unmarshal(had.Info, &k) // one that was only read has none
+	return cmp.Or(string(k.Started), had.Folder)
 }
 
 // endRules ends the rules that were for a session alone, which has ended.

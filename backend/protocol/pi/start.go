@@ -81,7 +81,7 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 			return "", err
 		}
 		if s.Folder == "" {
-			s.Folder = had.Folder
+			s.Folder = startedIn(had)
 		}
 		kept, gated := again(had.Args, b.GateFile)
 		s.Args, s.Gate = append(kept, s.Args...), s.Gate || gated
@@ -167,13 +167,15 @@ func (b *Binding) resumable(ctx context.Context, key string) (transcript.Session
 // back is how long a relay that lost its hub may take to be there again: it tries every five seconds.
 const back = 20 * time.Second
 
-// away says of a session in a terminal that its relay was lost so lately that its pi may be about to be back.
+// away says of a session in a terminal that its pi may be about to be back: its relay was lost lately, or had no
+// hub to come back to until lately.
 func (b *Binding) away(had transcript.Session) bool {
-	return had.Origin == transcript.Relay && !had.Gone && b.Now().Sub(had.EndedAt) < back
+	now := b.Now()
+	return had.Origin == transcript.Relay && !had.Gone && min(now.Sub(had.EndedAt), now.Sub(b.since)) < back
 }
 
 // errAway is errRuns of one that is away.
-var errAway = protocol.Errorf(http.StatusConflict, "running", "this session may still run in its terminal, which was lost a moment ago: if it is not back in half a minute, it can be taken up")
+var errAway = protocol.Errorf(http.StatusConflict, "running", "this session may still run in its terminal, which was lost: if it is not back in half a minute, it can be taken up")
 
 // errRuns: two that write one file would tear it.
 var errRuns = protocol.Errorf(http.StatusConflict, "running", "this session runs already")
@@ -247,7 +249,7 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 		return nil, protocol.Errorf(http.StatusConflict, "pi_not_started", err.Error())
 	}
 	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
-	l.link, l.folder, l.args, l.resume = own{p}, s.Folder, Shown(args[2:]), s.Resume
+	l.link, l.started, l.folder, l.args, l.resume = own{p}, s.Folder, s.Folder, Shown(args[2:]), s.Resume
 	stopped := context.AfterFunc(ctx, func() { l.end(byHub) })
 	l.begin()
 	go func() {
