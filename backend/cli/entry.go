@@ -250,8 +250,8 @@ func (r *reader) run(ctx context.Context, e client.Entry) (note string, err erro
 		return "", fmt.Errorf("the command %w: %w", client.ErrNotBegun, err)
 	}
 	err = cmd.Wait()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it ended well; what it left running in the background has its own life
+	if cmd.ProcessState.Success() {
+		err = nil // whatever it was told meanwhile, and whatever it left running in the background: that has its own life
 	}
 	stdout.end()
 	stderr.end()
