@@ -96,7 +96,7 @@ const byHub: readonly ByHub[] = [
   { of: /session-closed/, full: 'the hub, as its session ended', brief: 'session ended', ends: 'withdrawn' },
   { of: /shutting-down/, full: 'the hub, which was closing', brief: 'hub closing', ends: 'withdrawn' },
   { of: /^mailbox$/, full: 'the hub', brief: 'the hub' },
-  { of: /^undeliverable$/, full: 'the hub, as it could not be delivered', brief: 'undeliverable' },
+  { of: /^undeliverable$/, full: 'the hub, as it reaches nobody any more', brief: 'reaches nobody' },
 ];
 
 function hubActor(actor: string): ByHub | undefined {

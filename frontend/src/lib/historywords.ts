@@ -12,7 +12,7 @@ const known: Record<string, string> = {
 /** `between`: it is a message between agents, of which its sender hears what became of it. */
 export function historyWords(h: HistoryEntry, operator: string, between = false): HistoryWords {
   const by = who(h.actor, operator);
-  if (h.actor === 'system:undeliverable') return { word: 'Could not be delivered', by: '' };
+  if (h.actor === 'system:undeliverable') return { word: 'Ended, as it reaches nobody any more', by: '' };
   if (h.action === 'operator allowed to answer' && by === 'you' && h.note?.length) {
     return { word: 'You allowed yourself to answer', by: '', note: h.note };
   }
