@@ -176,17 +176,11 @@ func (c *compose) build(a *app, kind, title, agent string, now time.Time, operat
 	if e.Agent.RunID == "" {
 		e.Agent.RunID = "cli-" + rand.Text()
 	}
-	if !utf8.ValidString(title) {
-		return nil, usagef("the title is not valid UTF-8")
-	}
-	if strings.TrimSpace(title) == "" {
-		return nil, usagef("the title is empty")
-	}
 	if err := oneOf("--priority", c.priority, "low", "normal", "high", "urgent"); err != nil {
 		return nil, err
 	}
 	var err error
-	if e.Body, err = a.textOf("--body", c.body); err != nil {
+	if e.Body, err = c.texts(a, title); err != nil {
 		return nil, err
 	}
 	if c.state != "" {
@@ -221,6 +215,28 @@ func (c *compose) build(a *app, kind, title, agent string, now time.Time, operat
 	}
 	e.Request = &request{Resolvers: resolvers, Callback: cb}
 	return e, c.ask(a, e.Request)
+}
+
+// What a hub takes at most: of a title, in characters (MA2H §7.1, §13.2); of a body, in bytes (§8.6).
+const (
+	maxTitle = 200
+	maxBody  = 64 << 10
+)
+
+// texts checks a title and reads the body that goes with it.
+func (c *compose) texts(a *app, title string) (body string, err error) {
+	switch {
+	case !utf8.ValidString(title):
+		return "", usagef("the title is not valid UTF-8")
+	case strings.TrimSpace(title) == "":
+		return "", usagef("the title is empty")
+	case utf8.RuneCountInString(title) > maxTitle:
+		return "", usagef("the title has more than %d characters", maxTitle)
+	}
+	if body, err = a.textOf("--body", c.body); err == nil && len(body) > maxBody {
+		err = usagef("--body: %d bytes are more than the %d that a body may have", len(body), maxBody)
+	}
+	return body, err
 }
 
 func (c *compose) ask(a *app, q *request) error {

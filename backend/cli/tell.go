@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -52,9 +51,6 @@ whoever it was for is gone, 13 still waiting when --timeout ended, 130 interrupt
 	return c
 }
 
-// maxTitle is how long a directive's title may be, in characters (MA2H §13.2).
-const maxTitle = 200
-
 // directive is what is sent.
 type directive struct {
 	To        string   `json:"to"`
@@ -76,14 +72,11 @@ func (a *app) tellAgent(ctx context.Context, f *tellFlags, id, title string) err
 	if err != nil {
 		return err
 	}
-	if n := utf8.RuneCountInString(title); n == 0 || n > maxTitle {
-		return usagef("the title must have 1 to %d characters", maxTitle)
-	}
 	d := directive{To: "agent:" + id, Title: title, Priority: f.priority, Tags: f.tags, Sensitive: f.sensitive}
 	if session != "" {
 		d.To += "#" + session
 	}
-	if d.Body, err = a.textOf("--body", f.body); err != nil {
+	if d.Body, err = f.texts(a, title); err != nil {
 		return err
 	}
 	if d.ExpiresAt, err = expiry(f.expires, started); err != nil {

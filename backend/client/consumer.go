@@ -83,7 +83,7 @@ const (
 )
 
 // InterruptedNote is what the writer of an entry is told whose handling was interrupted.
-const InterruptedNote = "begun, then interrupted; it was not run again"
+const InterruptedNote = "begun, then interrupted; whether it was done is not known"
 
 // Handle takes one row through all the duties. Its error is that of Tell, or of a memory that cannot be written.
 func (c *Consumer) Handle(ctx context.Context, r Row, session string) error {

@@ -254,7 +254,7 @@ func (p *partWriter) extra(c inbox.Call) {
 	from := len(p.parts)
 	for i, m := range members {
 		if i == maxExtra {
-			p.other(wire.Member{Name: "…", Value: wire.Compose(members[i:])}, "", false)
+			p.rest(members[i:])
 			break
 		}
 		if value, isText := wire.String(m.Value); m.Name == "raw_command" || runs(m.Name, isText) {
@@ -366,14 +366,9 @@ func (p *partWriter) file(name, path, content string) {
 	p.parts = append(p.parts, callPart{Kind: "file", Name: name, Path: shown, Text: list(render.VisibleLines(text)), LeftOut: left, Outside: p.mark(path), Risks: render.FileRisks(path)})
 }
 
-// rest says that there are more arguments than are shown.
+// rest is what there is no part of its own for, as one part of data.
 func (p *partWriter) rest(members []wire.Member) {
-	bytes := 0
-	for _, m := range members {
-		bytes += len(m.Name) + len(m.Value)
-	}
-	says := fmt.Sprintf("%d more arguments are not shown", len(members))
-	p.parts = append(p.parts, callPart{Kind: "text", Name: "…", Text: []render.Span{{T: says}}, LeftOut: bytes})
+	p.other(wire.Member{Name: "…", Value: wire.Compose(members)}, "", false)
 }
 
 // mark is whether a path leads outside, where it does.

@@ -213,7 +213,7 @@ func TestManyChangesAreCut(t *testing.T) {
 		for _, p := range v.Parts {
 			lines, left = lines+len(p.Lines), left+p.LeftOut
 		}
-		if last := v.Parts[len(v.Parts)-1]; what == "arguments" && (last.Name != "…" || last.Text[0].T != "136 more arguments are not shown") {
+		if last := v.Parts[len(v.Parts)-1]; what == "arguments" && (last.Name != "…" || last.LeftOut < 1<<20) {
 			t.Errorf("what is not shown is not told: %+v", last)
 		}
 		shown, err := json.Marshal(v.Parts)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { age, ago, humanActor, left, moment, percentOf, plain, plural, runWords, shortCount, span, who, windowTitle, words } from '../src/lib/format';
+import { age, ago, atMoment, humanActor, left, moment, percentOf, plain, plural, runWords, shortCount, span, who, windowTitle, words } from '../src/lib/format';
 
 const now = new Date(2026, 10, 29, 14, 0, 0).getTime(); // a Sunday
 const M = 60_000, H = 60 * M, D = 24 * H;
@@ -31,6 +31,7 @@ describe('moment', () => {
   it.each([
     [now + 20 * M, '14:20'], [now + D, 'tomorrow 14:00'], [now - D, 'yesterday 14:00'], [now + 3 * D, 'Wed 14:00'], [now + 30 * D, '29 Dec 14:00'], [now + 60 * D, '28 Jan 2027 14:00'],
   ])('%d → %s', (at, want) => expect(moment(at, now)).toBe(want));
+  it('has "at" before it in a sentence only on the same day', () => expect([now + 20 * M, now + D, now - 3 * D].map((at) => atMoment(at, now))).toEqual(['at 14:20', 'tomorrow 14:00', 'Thu 14:00']));
 });
 
 it('says how long something took', () => {

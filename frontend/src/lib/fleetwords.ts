@@ -1,5 +1,5 @@
 // Words for agents, their sessions and what is sent to them. Pure: the clock comes in as an argument.
-import { age, ago, count, left, moment, plain, plural } from './format';
+import { age, ago, atMoment, count, left, moment, plain, plural } from './format';
 import type { FleetAgent, MailboxState, Presence, Session, Text } from './types';
 
 /** A peer proves itself in a protocol of its own: this hub gave it no credential, and its policy of posts is not this hub's. */
@@ -87,8 +87,8 @@ export function reach(a: FleetAgent, s: Session | null, now: number): { tone: To
   if (a.ended_at) return { tone: 'stopped', text: 'It has ended: nothing reaches it any more.' };
   if (a.stopped) {
     const until = a.protocol === 'acp' ? 'nothing of it runs' : 'it can open no session';
-    if (a.presence.state === 'online') return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it. ${active(a.presence, now)}, so it may get this all the same.` };
-    return { tone: 'stopped', text: `Stopped at ${moment(a.stopped.at, now)}: ${until} until you resume it, and it may not get this before.` };
+    if (a.presence.state === 'online') return { tone: 'stopped', text: `Stopped ${atMoment(a.stopped.at, now)}: ${until} until you resume it. ${active(a.presence, now)}, so it may get this all the same.` };
+    return { tone: 'stopped', text: `Stopped ${atMoment(a.stopped.at, now)}: ${until} until you resume it, and it may not get this before.` };
   }
   switch (a.presence.state) {
     case 'online': return { tone: 'here', text: `${active(a.presence, now)}.` };

@@ -67,6 +67,9 @@ export function moment(at: number, now: number): string {
   return `${date(at, now)} ${clock}`;
 }
 
+/** The same behind a verb: "at 14:20", and of another day "tomorrow 09:00", "Tue 14:20". */
+export const atMoment = (at: number, now: number): string => (startOfDay(at) === startOfDay(now) ? 'at ' : '') + moment(at, now);
+
 /** The whole truth about a moment, for tooltips. */
 export const exact = (at: number): string => complete.format(at);
 

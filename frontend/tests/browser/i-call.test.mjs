@@ -17,7 +17,7 @@ test('a call is shown as what it is, and a number answers it', guarded, async ({
   await page.says('[data-reading]', /Tidy up, please\./);
   await page.says('[data-reading]', /\/home\/maria\/src\/web-app/);
   await page.says('[data-decision]', /answers Claude Code’s own question/);
-  await page.says('[data-decision]', /at \d\d:\d\d the hub says no for you/);
+  await page.says('[data-decision]', /(at|tomorrow) \d\d:\d\d the hub says no for you/);
   assert.ok(await page.p.locator('[data-reading] mark.risk').count() > 0, 'nothing risky is marked');
   assert.equal(await page.p.locator('[data-reading] .frame .mark').first().innerText(), 'zero-width space');
   assert.equal(await page.row(c.id).locator('.deadline svg circle.rest').count(), 1, 'the row has no ring');
@@ -249,7 +249,7 @@ test('the keys of the Guardian say why they cannot act', guarded, async ({ agent
   await page.keys('g', 'n');
   await page.open(c.id);
   await page.keys('z');
-  await page.says('.toast', /A call cannot be snoozed: it waits until \d\d:\d\d/);
+  await page.says('.toast', /A call cannot be snoozed: it waits until (tomorrow )?\d\d:\d\d/);
 });
 
 const risky = { command: `echo start\n${'# padding and more of it\n'.repeat(2400)}rm -rf ./dist`, description: 'Build it' };
@@ -416,7 +416,7 @@ test('where no rule can be made it says why, and a guarded agent is no one to wr
   await page.row(c.id).waitFor();
   await page.open(c.id);
   await until('the menu', async () => { await page.keys('a'); return p.locator('dialog').count(); });
-  await page.says('dialog', /No rule can be made from this call/);
+  await page.says('dialog', /No rule that allows can be made from this call/);
   await page.keys('Escape', 'n');
   await page.says('dialog [role="listbox"]', /Guarded agents take no messages/);
 });
