@@ -2,6 +2,7 @@ package backend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
@@ -251,31 +252,46 @@ func (b broken) Header() http.Header     { return b.header }
 func (broken) WriteHeader(int)           {}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("the connection is lost") }
 
-// An answer that was given and could not be written was read by nobody, and its card says so.
+// hasty is an agent that closes its connection as soon as it has the whole answer.
+type hasty struct {
+	*httptest.ResponseRecorder
+	closes context.CancelFunc
+}
+
+func (h hasty) Flush() { h.closes() }
+
+// An answer that was given and could not be written was read by nobody, and its card says so. One that was written is told,
+// however soon its reader goes.
 func TestACSAnswerThatNobodyReads(t *testing.T) {
-	h := openHouse(t)
-	a := h.started("claude-code")
-	m := a.signedCall("steps/toolCallRequest", bash("ls"))
-	served := make(chan error, 1)
-	go func() {
-		r := httptest.NewRequest("POST", "/acs", bytes.NewReader(jcs(t, m)))
-		served <- h.hub.acs.Routes()[0].Handle(broken{http.Header{}}, r, protocol.Caller{})
-	}()
-	id := h.cards(1)[0]
-	h.operator().answer(id, msg{"resolution": "answered", "value": "allow"}).want(200)
-	select {
-	case err := <-served:
-		if err != nil {
-			t.Fatal(err)
+	for what, c := range map[string]struct {
+		to          func(context.CancelFunc) http.ResponseWriter
+		last, track string
+	}{
+		"lost":  {func(context.CancelFunc) http.ResponseWriter { return broken{http.Header{}} }, "answer not delivered", "not-delivered"},
+		"hasty": {func(end context.CancelFunc) http.ResponseWriter { return hasty{httptest.NewRecorder(), end} }, "delivered-to-agent", "delivered-to-agent"},
+	} {
+		h := openHouse(t)
+		a := h.started("claude-code")
+		m := a.signedCall("steps/toolCallRequest", bash("ls"))
+		served := make(chan error, 1)
+		go func() {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			r := httptest.NewRequestWithContext(ctx, "POST", "/acs", bytes.NewReader(jcs(t, m)))
+			served <- h.hub.acs.Routes()[0].Handle(c.to(end), r, protocol.Caller{})
+		}()
+		id := h.cards(1)[0]
+		h.operator().answer(id, msg{"resolution": "answered", "value": "allow"}).want(200)
+		select {
+		case err := <-served:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("it is not served")
 		}
-	case <-time.After(patience):
-		t.Fatal("it is not served")
-	}
-	var v struct {
-		History []struct{ Actor, Action string }
-	}
-	it := h.operator().call("GET", "/api/items/"+id, nil).want(200)
-	if it.into(&v); len(v.History) == 0 || v.History[len(v.History)-1].Action != "answer not delivered" {
-		t.Errorf("its card: %s", it.body)
+		if lost, track, _, actions := h.stands(id); cmp.Or(lost, track) != c.track || actions[len(actions)-1] != c.last {
+			t.Errorf("%s: %s %s, %q", what, lost, track, actions)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package backend
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -93,5 +95,58 @@ func TestMAPPage(t *testing.T) {
 	}
 	if !strings.Contains(net.get("edges"), `{"from":"a","to":"b","type":"parent-child"}`) || !strings.Contains(net.get("scopes"), `"team"`) {
 		t.Errorf("%s", net.body)
+	}
+}
+
+// A long conversation is shown from its end: as many turns as are asked for, all from one turn on, and apart from them what
+// threads are below.
+func TestLastTurnsOfAConversation(t *testing.T) {
+	h := openHouse(t)
+	a := h.mapAgent("a")
+	op := h.operator()
+	id := op.call("POST", "/api/conversations", msg{"with": []string{"a"}, "text": "turn 0"}).want(201).get("id")
+	ids := []string{op.call("GET", "/api/conversations/"+id, nil).want(200).get("turns", "0", "id")}
+	for i := 1; i < 205; i++ {
+		turn := msg{"conversationId": id, "contentType": "text", "content": msg{"text": fmt.Sprint("turn ", i)}}
+		if i == 1 {
+			turn["visibility"] = msg{"type": "participants", "ids": []string{"human"}}
+		}
+		ids = append(ids, a.do("mail/turn", turn).get("turn", "id"))
+	}
+	a.do("mail/turn", msg{"conversationId": id, "contentType": "text", "content": msg{"text": "hidden"}, "visibility": msg{"type": "private"}})
+	thread := a.do("mail/thread/create", msg{"conversationId": id, "rootTurnId": ids[1]}).get("thread", "id")
+	a.do("mail/turn", msg{"conversationId": id, "threadId": thread, "contentType": "text", "content": msg{"text": "below"}, "visibility": msg{"type": "participants", "ids": []string{"human"}}})
+	for _, c := range []struct {
+		query   string
+		turns   int
+		earlier string
+		roots   string
+	}{
+		{"", 200, "6", ids[1]}, {"?turns=3", 3, "203", ids[1]}, {"?turns=3&from=" + ids[100], 106, "100", ids[1]}, {"?turns=3&from=" + ids[1], 205, "1", ""},
+		{"?turns=150&from=" + ids[204], 150, "56", ids[1]}, {"?from=nope&turns=1", 1, "205", ids[1]}, {"?turns=9999", 206, "0", ""},
+	} {
+		got := op.call("GET", "/api/conversations/"+id+c.query, nil).want(200)
+		var v struct{ Turns, Roots []struct{ ID, HTML string } }
+		if err := json.Unmarshal(got.body, &v); err != nil {
+			t.Fatal(err)
+		}
+		roots := ""
+		for _, r := range v.Roots {
+			roots += r.ID
+		}
+		if len(v.Turns) != c.turns || got.get("earlier") != c.earlier || roots != c.roots || !strings.Contains(v.Turns[c.turns-1].HTML, "below") {
+			t.Errorf("%s: %d turns, %s earlier, roots %q", c.query, len(v.Turns), got.get("earlier"), roots)
+		}
+		if roots != "" && got.get("roots", "0", "for") == "" {
+			t.Errorf("%s: it is not told for whom the root is", c.query)
+		}
+	}
+	for _, bad := range []string{"0", "-1", "x", "1e3"} {
+		if r := op.call("GET", "/api/conversations/"+id+"?turns="+bad, nil).want(422); !strings.Contains(string(r.body), "/turns") {
+			t.Errorf("%s", r.body)
+		}
+	}
+	if n := len(strings.Split(op.call("POST", "/api/conversations/"+id+"/turns?turns=2", msg{"text": "and I"}).want(201).get("turns"), `"html"`)) - 1; n != 2 {
+		t.Errorf("what is said is answered with %d turns", n)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"deskbell/backend/fleet"
@@ -171,14 +170,11 @@ func viewSession(s fleet.Session, waiting, open int, window time.Duration, now t
 // directives answers GET /api/directives: what the person wrote to agents, newest first, and what became of it.
 func (d *Desk) directives(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx, q := r.Context(), r.URL.Query()
-	limit := 100
-	if v := q.Get("limit"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			return protocol.Errorf(http.StatusBadRequest, "validation_error", "limit must be a whole number above zero")
-		}
-		limit = min(n, 500)
+	limit, err := wholeNumber(q.Get("limit"), "limit", 1, 100)
+	if err != nil {
+		return err
 	}
+	limit = min(limit, 500)
 	if err := d.Mailbox.Settle(ctx); err != nil {
 		return err
 	}

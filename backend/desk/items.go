@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"deskbell/backend/inbox"
 	"deskbell/backend/mapnet"
@@ -26,12 +25,9 @@ func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 	default:
 		return protocol.Errorf(http.StatusBadRequest, "validation_error", "box must be needs, waiting, notices, done, archive or fleet")
 	}
-	if v := q.Get("limit"); v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			return protocol.Errorf(http.StatusBadRequest, "validation_error", "limit must be a whole number above zero")
-		}
-		f.Limit = n
+	var err error
+	if f.Limit, err = wholeNumber(q.Get("limit"), "limit", 1, 0); err != nil {
+		return err
 	}
 	page, next, err := d.Inbox.List(ctx, f)
 	if err != nil {

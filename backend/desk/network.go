@@ -2,6 +2,7 @@ package desk
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -43,8 +44,12 @@ type turnView struct {
 	Data    mapnet.Raw `json:"data,omitempty"` // what it says besides its text
 }
 
-// maxTurnData is how much of a turn's data is shown, in bytes.
-const maxTurnData = 16 << 10
+const (
+	// maxTurnData is how much of a turn's data is shown, in bytes.
+	maxTurnData = 16 << 10
+	// usualTurns are as many of the last turns as are shown to whoever does not say how many.
+	usualTurns = 200
+)
 
 type threadView struct {
 	ID      string        `json:"id"`
@@ -64,6 +69,8 @@ type conversationView struct {
 	Members []memberView  `json:"members"`
 	Threads []threadView  `json:"threads"`
 	Turns   []turnView    `json:"turns"`
+	Earlier int           `json:"earlier"`        // turns that stand before these
+	Roots   []turnView    `json:"roots"`          // of those, what threads are below
 	Held    *heldAnswer   `json:"held,omitempty"` // what the person has just answered, while it can be taken back
 }
 
@@ -76,7 +83,7 @@ type heldAnswer struct {
 
 func viewConversation(s mapnet.Sheet) conversationView {
 	v := conversationView{ID: s.Conversation.ID, Subject: shortSpans(s.Conversation.Subject), Open: s.Conversation.Status == "active", Changed: s.Conversation.UpdatedAt, Unread: s.Unread,
-		Members: []memberView{}, Threads: []threadView{}, Turns: []turnView{}}
+		Members: []memberView{}, Threads: []threadView{}, Turns: []turnView{}, Earlier: s.Earlier, Roots: []turnView{}}
 	if len(v.Subject) == 0 {
 		v.Subject = shortSpans("Conversation")
 	}
@@ -96,20 +103,24 @@ func viewConversation(s mapnet.Sheet) conversationView {
 		v.Threads = append(v.Threads, threadView{th.ID, shortSpans(th.Subject), th.TurnCount, th.RootTurnID})
 	}
 	for _, t := range s.Turns {
-		name := names[t.Participant]
-		if name == "" {
-			name = mapnet.Called(t.Participant, "")
-		}
-		x := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo}
-		if t.Visibility != nil && t.Visibility.Type != "all" {
-			x.For = shortSpans(readers(t, names))
-			x.AnswerFor = shortSpans(readers(mapnet.Turn{Participant: mapnet.Human, Visibility: mapnet.AnswerVisibility(&t)}, names))
-		}
-		if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
-			x.Data = t.Content
-		}
-		x.Item = s.Asked[t.ID]
-		v.Turns = append(v.Turns, x)
+		v.Turns = append(v.Turns, viewTurn(t, names, s.Asked[t.ID]))
+	}
+	for _, t := range s.Roots {
+		v.Roots = append(v.Roots, viewTurn(t, names, s.Asked[t.ID]))
+	}
+	return v
+}
+
+// viewTurn shows a turn among members of these names; item is where it waits for the person's answer.
+func viewTurn(t mapnet.Turn, names map[string]string, item string) turnView {
+	name := cmp.Or(names[t.Participant], mapnet.Called(t.Participant, ""))
+	v := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo, Item: item}
+	if t.Visibility != nil && t.Visibility.Type != "all" {
+		v.For = shortSpans(readers(t, names))
+		v.AnswerFor = shortSpans(readers(mapnet.Turn{Participant: mapnet.Human, Visibility: mapnet.AnswerVisibility(&t)}, names))
+	}
+	if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
+		v.Data = t.Content
 	}
 	return v
 }
@@ -149,16 +160,24 @@ func (d *Desk) conversations(w http.ResponseWriter, r *http.Request, _ protocol.
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"conversations": out})
 }
 
-// conversation answers GET /api/conversations/{id}.
+// conversation answers GET /api/conversations/{id}: its last `turns`, or all from the turn `from` on where those are more. Whatever
+// answers with a conversation takes these.
 func (d *Desk) conversation(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK, nil)
 }
 
 // writeConversation answers with a conversation as it is now, and with what the person has just decided in it if that is kept back.
 func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id string, status int, decided *inbox.Item) error {
+	last, err := wholeNumber(r.URL.Query().Get("turns"), "turns", 1, usualTurns)
+	if err != nil {
+		return err
+	}
 	var sheet mapnet.Sheet
 	found := false
-	err := d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheet, found = t.PersonConversation(id); return nil })
+	err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error {
+		sheet, found = t.PersonConversation(id, last, r.URL.Query().Get("from"))
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -166,23 +185,29 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 		return inbox.ErrNotFound
 	}
 	v := viewConversation(sheet)
+	d.choices(r.Context(), v.Turns)
+	d.choices(r.Context(), v.Roots)
 	if decided != nil && decided.Pending != nil {
 		v.Held = &heldAnswer{decided.ID, shortSpans(decided.Title), decided.Pending.CommitAt.UnixMilli()}
 	}
-	for i, t := range v.Turns {
+	return protocol.WriteJSON(w, status, v)
+}
+
+// choices adds what the questions among turns offer, while they wait.
+func (d *Desk) choices(ctx context.Context, turns []turnView) {
+	for i, t := range turns {
 		if t.Item == "" {
 			continue
 		}
-		it, err := d.Inbox.Get(r.Context(), t.Item)
+		it, err := d.Inbox.Get(ctx, t.Item)
 		if err != nil || it.Terminal() || it.Pending != nil {
-			v.Turns[i].Item = "" // it is answered, and the answer on its way
+			turns[i].Item = "" // it is answered, and the answer on its way
 			continue
 		}
 		for _, o := range it.Content.Request.Options {
-			v.Turns[i].Options = append(v.Turns[i].Options, o.Label)
+			turns[i].Options = append(turns[i].Options, o.Label)
 		}
 	}
-	return protocol.WriteJSON(w, status, v)
 }
 
 // says answers POST /api/conversations/{id}/turns: the person's turn, for those named alone, or for everybody, in reply to what few

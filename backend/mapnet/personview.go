@@ -11,6 +11,8 @@ type Sheet struct {
 	Members      []Member
 	Threads      []Thread
 	Turns        []Turn
+	Earlier      int               // turns that stand before these
+	Roots        []Turn            // of those, what threads are below
 	Present      map[string]string // presence by member
 	Unread       bool              // something was said that the person has not read
 	// Asked are the items in the person's inbox of the questions that are not answered yet, by turn.
@@ -21,41 +23,51 @@ type Sheet struct {
 func (t *Tx) PersonConversations() []Sheet {
 	out := []Sheet{}
 	for _, c := range t.sortedConversations() {
-		out = append(out, t.sheet(c, true))
+		s := t.sheet(c)
+		if turn := c.lastFor(Human); turn != nil {
+			s.Turns = []Turn{*turn}
+		}
+		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b Sheet) int { return int(b.Conversation.UpdatedAt - a.Conversation.UpdatedAt) })
 	return out
 }
 
-// PersonConversation is one conversation for the person's page.
-func (t *Tx) PersonConversation(id string) (Sheet, bool) {
+// PersonConversation is one conversation for the person's page: its last turns that the person may read, or all from the
+// turn `from` on where those are more, and its threads.
+func (t *Tx) PersonConversation(id string, last int, from string) (Sheet, bool) {
 	c := t.st.convs[id]
 	if c == nil {
 		return Sheet{}, false
 	}
-	return t.sheet(c, false), true
+	s := t.sheet(c)
+	s.Asked = t.questions(c)
+	turns := c.legible([]string{Human})
+	roots := map[string]bool{}
+	for _, th := range c.threads(turns) {
+		s.Threads = append(s.Threads, *th)
+		roots[th.RootTurnID] = true
+	}
+	s.Earlier = max(0, len(turns)-last)
+	if i := slices.IndexFunc(turns[:s.Earlier], func(turn *Turn) bool { return turn.ID == from }); i >= 0 {
+		s.Earlier = i
+	}
+	for i, turn := range turns {
+		if i >= s.Earlier {
+			s.Turns = append(s.Turns, *turn)
+		} else if roots[turn.ID] {
+			s.Roots = append(s.Roots, *turn)
+		}
+	}
+	return s, true
 }
 
-// sheet copies a conversation: with its last turn that the person may read, or with all of them and their threads.
-func (t *Tx) sheet(c *conversation, last bool) Sheet {
+// sheet copies what is no turn of a conversation.
+func (t *Tx) sheet(c *conversation) Sheet {
 	s := Sheet{Conversation: c.Conversation, Present: map[string]string{}, Unread: c.unread()}
 	for _, m := range c.Members {
 		s.Members = append(s.Members, *m)
 		s.Present[m.ID] = t.presence(m.ID)
-	}
-	if last {
-		if turn := c.lastFor(Human); turn != nil {
-			s.Turns = []Turn{*turn}
-		}
-		return s
-	}
-	s.Asked = t.questions(c)
-	turns := c.legible([]string{Human})
-	for _, th := range c.threads(turns) {
-		s.Threads = append(s.Threads, *th)
-	}
-	for _, turn := range turns {
-		s.Turns = append(s.Turns, *turn)
 	}
 	return s
 }

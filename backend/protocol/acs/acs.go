@@ -87,8 +87,9 @@ func (b *Binding) serve(w http.ResponseWriter, r *http.Request, _ protocol.Calle
 	}
 	r.Body = http.NoBody // nor does the server keep it while a call waits
 	answer, asked := b.answer(r.Context(), body)
-	sent := send(w, answer)
+	// Looked at before: an agent may close its connection as soon as it has the whole answer.
 	gone := r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), protocol.ErrStopping)
+	sent := send(w, answer)
 	b.trace(asked, sent == nil && !gone)
 	return nil
 }

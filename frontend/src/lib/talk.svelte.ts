@@ -1,12 +1,14 @@
 // The conversations of agents, and the network they are in. Loaded while somebody looks, and again when the hub says they changed.
 import { shared } from './again';
-import { api, failWords, Refused, stale, unsure, type Saying } from './api';
+import { api, failWords, Refused, stale, unsure, type Saying, type Shown } from './api';
 import { desk } from './desk.svelte';
 import { plain } from './format';
 import { Loaded } from './loaded.svelte';
-import type { Conversation, Grant, Network, Thread } from './talktypes';
+import type { Conversation, Grant, Network, Thread, Turn } from './talktypes';
 
 const PAUSE_MS = 250;
+/** So many turns are shown at first, and more by each step back. */
+export const TURNS = 200;
 
 /** What is written and not sent, for whom alone, in answer to which turn, and where. */
 export interface Unsent { text: string; only: string; to: string; apart: boolean; thread: string }
@@ -45,14 +47,17 @@ class Talk {
 
 export const talk = new Talk();
 
-/** One conversation, whole. */
+/** One conversation: its last turns, and as many before them as the person has asked for. */
 export class Open {
   it = $state.raw<Conversation | null>(null);
   problem = $state('');
   busy = $state(false);
-  readonly load = shared(() => this.take(api.conversation(this.id), stale).then(() => undefined), PAUSE_MS);
+  private shown: Shown;
+  readonly load = shared(() => this.take(api.conversation(this.id, this.shown), stale).then(() => undefined), PAUSE_MS);
 
   constructor(readonly id: string) {
+    const begun = talk.unsent.get(id);
+    this.shown = { turns: TURNS, ...(begun?.text && { from: begun.to }) }; // what is half written answers that one
     $effect(() => {
       void desk.rev.map;
       void this.load();
@@ -82,22 +87,31 @@ export class Open {
     }
   }
 
+  /** Shows more of what stands before the turns on show. */
+  earlier(): Promise<boolean> {
+    this.shown = { ...this.shown, turns: Math.max(this.shown.turns, this.it?.turns.length ?? 0) + TURNS };
+    return this.take(api.conversation(this.id, this.shown), stale);
+  }
+
   async say(what: Saying): Promise<boolean> {
     this.busy = true;
-    const said = await this.take(api.say(this.id, what), unsure);
+    const said = await this.take(api.say(this.id, what, this.shown), unsure);
     this.busy = false;
     return said;
   }
 
   act(act: 'join' | 'leave' | 'close' | 'reopen'): Promise<boolean> {
-    return this.take(api.actOn(this.id, act), unsure);
+    return this.take(api.actOn(this.id, act, this.shown), unsure);
   }
 }
+
+/** A turn on show, or one that a thread on show is below. */
+export const turnOf = (c: Conversation, id: string | undefined): Turn | undefined => c.turns.find((t) => t.id === id) ?? c.roots.find((t) => t.id === id);
 
 /** What a thread is called: by its subject, or by who said what it is below. */
 export function threadName(c: Conversation, th: Thread): string {
   const subject = plain(th.subject);
   if (subject) return `“${subject}”`;
-  const root = c.turns.find((t) => t.id === th.root);
+  const root = turnOf(c, th.root);
   return `the thread below ${root?.mine ? 'yours' : (plain(root?.from) || 'a turn')} (${th.turns})`;
 }

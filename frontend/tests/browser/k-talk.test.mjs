@@ -296,6 +296,34 @@ test('an answer to what few may read says for whom it is, and is for them alone'
   assert.equal(await chosen(), 'tester', 'what is said next in the thread is for others');
 });
 
+test('a long conversation is shown from its end, and read back by steps without losing the place', async ({ hub, page, p }) => {
+  await agent(p, 'planner');
+  const talk = await hub.call('POST', '/api/conversations', { subject: 'Very long', with: ['planner'], text: 'Turn 0' });
+  await p.evaluate(async (id) => {
+    for (let i = 1; i < 450; i++) await window.agents.planner.ask('mail/turn', { conversationId: id, contentType: 'text', content: { text: `Turn ${i}` } });
+  }, talk.id);
+  await page.at(`#/conversations/${talk.id}`);
+  await page.says('main .turns', /Turn 449/);
+  const count = () => p.locator('main .turns li').count();
+  assert.equal(await count(), 200);
+  await page.says('main', /250 earlier turns are not on show/);
+  await p.locator('main .turns li', { hasText: 'Turn 250' }).locator('.answer').click();
+  await p.keyboard.type('about the old one');
+  const top = () => p.locator('main .turns li', { hasText: 'Turn 250' }).evaluate((e) => e.getBoundingClientRect().top);
+  await p.locator('main .before button').focus();
+  const before = await top();
+  await page.keys('Enter');
+  await until('more of them', count, (n) => n === 400);
+  await until('what was read stands where it stood', async () => Math.abs(await top() - before) < 2, (ok) => ok);
+  await page.says('main', /50 earlier turns are not on show/);
+  await page.keys('Escape', 'g', 'n');
+  await hub.call('POST', `/api/conversations/${talk.id}/turns`, { text: 'Turn 450' });
+  await page.keys('g', 'v', 'j', 'Enter'); // what is half written brings what it answers back
+  await page.says('main .turns', /Turn 450/);
+  assert.equal(await count(), 201);
+  await page.says('main form', /In answer to planner/);
+});
+
 test('the keys go from turn to turn, whatever holds the focus within', async ({ hub, page, p }) => {
   await agent(p, 'planner');
   const talk = await hub.call('POST', '/api/conversations', { subject: 'Four', with: ['planner'] });
