@@ -3,6 +3,7 @@ package gate
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -89,7 +90,7 @@ func (a Argument) badValue() string {
 	}
 	switch a.Op {
 	case Command:
-		if _, ok := commandWords(a.Value); !ok {
+		if words, ok := commandWords(a.Value); !ok || program(words[0]) == "" || slices.Contains(words, "") {
 			return `must be the plain first words of a command: no variable, pattern, redirection or second command; it is compared word by word`
 		}
 	case Within:

@@ -25,6 +25,26 @@ func call(tool string, arguments any) Subject {
 
 // What is allowed is allowed to the tool and in the folder that are named, byte for byte; what holds what is not seen is
 // nobody's but the person's, and is denied by what it passes for.
+// A rule has a program to compare, and no empty word; of one that was kept from before, no call goes wrong.
+func TestCommandsWithoutAProgram(t *testing.T) {
+	for _, value := range []string{"./scripts/", "/opt/tools/", `a\`, ".exe", "git commit ''"} {
+		m := Match{Arguments: []Argument{{Name: "command", Op: Command, Value: value}}}
+		if len(m.Check("")) == 0 {
+			t.Errorf("%q is taken", value)
+		}
+		for _, command := range []string{"sudo apt", "A=b c", "git commit -m", "ls", value} {
+			raw, err := json.Marshal(map[string]string{"command": command})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := Subject{Protocol: "acs", Call: inbox.Call{Tool: "Bash", Folder: "/w", Arguments: raw}}
+			if !strings.Contains(value, "''") && command != value && (Rule{Verdict: Deny, Match: m}).Matches(s, here) {
+				t.Errorf("%q denies %q", value, command)
+			}
+		}
+	}
+}
+
 func TestARuleJudgesTheRawToolAndFolder(t *testing.T) {
 	for _, c := range []struct{ tool, folder string }{
 		{" read", "/w/a b"}, {"read ", "/w/a b"}, {"\tread", "/w/a b"}, {"read\n", "/w/a b"}, {"\u2028read", "/w/a b"}, {"read\x00", "/w/a b"}, {"\x1b[1mread\x1b[0m", "/w/a b"}, {"read\x1b]0;x\a", "/w/a b"},

@@ -72,8 +72,11 @@ func startsOthers(words []string) bool {
 	}, path.Base(words[0]))
 }
 
-// mention says whether a name stands in a text, not as a part of a longer one.
+// mention says whether a name stands in a text, not as a part of a longer one. No name stands in none.
 func mention(text, name string) bool {
+	if name == "" {
+		return false
+	}
 	text, name = strings.ToLower(text), strings.ToLower(name)
 	for at := 0; ; at++ {
 		i := strings.Index(text[at:], name)

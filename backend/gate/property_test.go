@@ -17,7 +17,7 @@ import (
 func texts() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.String(),
-		rapid.SampledFrom([]string{"git status", "git *", "ls -l", "*", "", "/w/a", "~/a", "../a", "https://example.com/a", "example.com", "*.example.com", "1", "null", `{"a":1}`, "/w", "acs", "Bash", "s1"}),
+		rapid.SampledFrom([]string{"git status", "git *", "ls -l", "*", "", "/w/a", "~/a", "../a", "https://example.com/a", "example.com", "*.example.com", "1", "null", `{"a":1}`, "/w", "acs", "Bash", "s1", "a/", "git commit ''", "sudo apt", "A=b c", "git commit -m", "strace a"}),
 		rapid.StringOf(rapid.RuneFrom([]rune("ab */.~;|&$`'\"\\\n:-=@[]%\u202e\u00e9"))),
 	)
 }
@@ -78,6 +78,11 @@ func TestMatchingNeverPanicsAndNarrowingNeverWidens(t *testing.T) {
 		s, m := subjects().Draw(t, "subject"), matches().Draw(t, "match")
 		got := m.Matches(s, here)
 		_, _ = m.String(), m.Check("")
+		for _, v := range []Verdict{Allow, Ask, Deny} {
+			if (Rule{Verdict: v, Match: m}).Matches(s, here) != got && v == Allow {
+				t.Error("a rule that allows matches other calls than its match")
+			}
+		}
 		wider := m
 		wider.Arguments, wider.Tool, wider.Only = nil, "", false
 		if got && !wider.Matches(s, here) {
