@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ type diffLine struct {
 	Text []render.Span `json:"text"`
 	Old  int           `json:"old,omitempty"`
 	New  int           `json:"new,omitempty"`
+	Left int           `json:"left,omitempty"` // bytes of it that are not shown
 
 	Same   int        `json:"same,omitempty"`
 	Folded []diffLine `json:"folded,omitempty"`
@@ -201,7 +203,7 @@ func (c *comparison) some(r run, from, to int) (lines []diffLine) {
 	for i, text := range r.lines[from:to] {
 		line := diffLine{Op: r.op, Text: list(r.mark)}
 		if r.mark == nil {
-			line.Text = lineSpans(text, c.ends)
+			line.Text, line.Left = lineSpans(text, c.ends)
 		}
 		if r.old > 0 {
 			line.Old = r.old + from + i
@@ -239,16 +241,17 @@ func differentEnds(lists ...[]string) bool {
 	return with && without
 }
 
-func lineSpans(text string, ends bool) []render.Span {
+// lineSpans shows a line; left is how many bytes of it are not shown.
+func lineSpans(text string, ends bool) (spans []render.Span, left int) {
 	shown, left := render.Cut(text, maxDiffLine)
-	spans := render.VisibleLines(strings.TrimSuffix(shown, "\r"))
+	spans = render.VisibleLines(strings.TrimSuffix(shown, "\r"))
 	if left > 0 {
-		spans = append(spans, render.Span{T: "…", M: "the line is longer"})
+		spans = append(spans, render.Span{T: "…", M: fmt.Sprintf("%d more bytes of the line are not shown", left)})
 	}
 	if ends && strings.HasSuffix(text, "\r") {
 		spans = append(spans, carriageReturn)
 	}
-	return list(spans)
+	return list(spans), left
 }
 
 // lastEnd shows how a text ends.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type turnView struct {
 	InReplyTo string        `json:"in_reply_to,omitempty"`
 	For       []render.Span `json:"for,omitempty"` // who may read it, where not everybody may
 	// AnswerFor is who may read what the person answers to it, where not everybody may.
-	AnswerFor []render.Span `json:"answer_for,omitempty"`
+	AnswerFor []string `json:"answer_for,omitempty"`
 	// Item is the question in the inbox that it asks, while nobody has answered it, and Options what it offers.
 	Item    string     `json:"item,omitempty"`
 	Options []string   `json:"options,omitempty"`
@@ -117,7 +118,7 @@ func viewTurn(t mapnet.Turn, names map[string]string, item string) turnView {
 	v := turnView{ID: t.ID, From: shortSpans(name), FromID: t.Participant, Mine: t.Participant == mapnet.Human, At: t.Timestamp, HTML: proseOf("map", t.Text()), Thread: t.ThreadID, InReplyTo: t.InReplyTo, Item: item}
 	if t.Visibility != nil && t.Visibility.Type != "all" {
 		v.For = shortSpans(readers(t, names))
-		v.AnswerFor = shortSpans(readers(mapnet.Turn{Participant: mapnet.Human, Visibility: mapnet.AnswerVisibility(&t)}, names))
+		v.AnswerFor = slices.DeleteFunc(mapnet.AnswerVisibility(&t).IDs, func(id string) bool { return id == mapnet.Human })
 	}
 	if len(t.Content) <= maxTurnData && (t.ContentType == "event" || t.ContentType == "data" && t.Text() != string(t.Content)) {
 		v.Data = t.Content

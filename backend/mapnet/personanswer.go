@@ -1,6 +1,7 @@
 package mapnet
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -76,25 +77,44 @@ func (t *Tx) questions(c *conversation) map[string]string {
 // answerTurn says the person's answer in the conversation where they were asked; nil: it cannot be said there.
 func (t *Tx) answerTurn(c *conversation, a *Asked, payload Raw) *Turn {
 	m, x := c.current(Human), a.Pending
-	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID, Visibility: AnswerVisibility(x.Turn)}
+	q := NewTurn{Conversation: c.Conversation.ID, ContentType: "text", Content: payload, Thread: x.Turn.ThreadID, InReplyTo: x.Turn.ID}
 	if m == nil {
 		return nil
 	}
-	if said := a.Said; said != nil {
-		q.Thread = or(said.Thread, q.Thread)
-		if len(said.Only) > 0 {
-			q.Visibility = &Visibility{Type: "participants", IDs: among(said.Only, x.Turn.Participant, Human)}
-		}
-		if said.Branch {
-			if th, err := t.thread(c, m, NewThread{Conversation: q.Conversation, Root: x.Turn.ID}); err == nil {
-				q.Thread = th.ID
-			}
+	said := cmp.Or(a.Said, &Saying{})
+	q.Thread = or(said.Thread, q.Thread)
+	if q.Visibility = c.sameEyes(x.Turn.ID, q.Thread); len(said.Only) > 0 {
+		q.Visibility = &Visibility{Type: "participants", IDs: said.Only}
+	}
+	if q.Visibility != nil { // whoever asks has the answer in any case
+		q.Visibility.IDs = among(q.Visibility.IDs, x.Turn.Participant, Human)
+	}
+	if said.Branch {
+		if th, err := t.thread(c, m, NewThread{Conversation: q.Conversation, Root: x.Turn.ID}); err == nil {
+			q.Thread = th.ID
 		}
 	}
 	if t.maySay(c, m, q) != nil {
 		return nil
 	}
 	return t.say(c, m, q, Source{Type: "explicit", Method: "mail/turn"}, "")
+}
+
+// sameEyes is for whom something is that the person says in reply to a turn or in a thread, where few may read what stands
+// above it; nil: for everybody.
+func (c *conversation) sameEyes(reply, thread string) *Visibility {
+	above := []string{reply}
+	if th := c.thread(thread); th != nil {
+		above = append(above, th.RootTurnID)
+	}
+	for _, id := range above {
+		if i, ok := c.byID[id]; ok {
+			if v := AnswerVisibility(c.turns[i]); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
 }
 
 // AnswerVisibility keeps an answer to a turn that few may read among those few; nil: everybody may read it.

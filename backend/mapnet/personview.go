@@ -116,21 +116,15 @@ func (t *Tx) PersonRead(id, turn string) (at int64, err error) {
 }
 
 // PersonSays adds the person's turn, and hands it to every agent in the conversation that may read it: an agent that
-// follows no events hears of it as well. An answer to what few may read is for those few, unless it says for whom it is. The
-// person joins first if need be.
+// follows no events hears of it as well. An answer to what few may read, or in a thread below that, is for those few, unless
+// it says for whom it is. The person joins first if need be.
 func (t *Tx) PersonSays(q NewTurn) (*Turn, error) {
 	c := t.st.convs[q.Conversation]
 	if c == nil {
 		return nil, refuse(CodeNoConversation, "Conversation not found: %s", q.Conversation)
 	}
-	above := []string{q.InReplyTo}
-	if th := c.thread(q.Thread); th != nil {
-		above = append(above, th.RootTurnID)
-	}
-	for _, id := range above { // what few may read is answered to those few
-		if i, ok := c.byID[id]; ok && q.Visibility == nil {
-			q.Visibility = AnswerVisibility(c.turns[i])
-		}
+	if q.Visibility == nil {
+		q.Visibility = c.sameEyes(q.InReplyTo, q.Thread)
 	}
 	m, err := t.personIn(c, q)
 	if err != nil {

@@ -48,12 +48,15 @@ func Files(text string) []File {
 	var files []File
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
-		if f, ok := head(line); ok {
-			files = append(files, f)
-			continue
-		}
-		if strings.TrimSpace(line) == Begins || line == ends {
-			continue
+		if trimmed := strings.TrimSpace(line); !context(files, line) {
+			if f, ok := head(trimmed); ok {
+				f.Head = line
+				files = append(files, f)
+				continue
+			}
+			if trimmed == Begins || trimmed == ends {
+				continue
+			}
 		}
 		if len(files) == 0 {
 			files = append(files, File{})
@@ -63,10 +66,16 @@ func Files(text string) []File {
 	return files
 }
 
+// context says whether a line is one of the file that an Update changes, whatever it says. Anywhere else white space before a
+// head does not count.
+func context(files []File, line string) bool {
+	return len(files) > 0 && files[len(files)-1].Change == Update && files[len(files)-1].Path != "" && strings.HasPrefix(line, " ")
+}
+
 func head(line string) (File, bool) {
 	for _, h := range heads {
 		if path, ok := named(line, h.head); ok {
-			return File{Path: path, Change: h.change, Head: line}, true
+			return File{Path: path, Change: h.change}, true
 		}
 	}
 	return File{}, false
@@ -80,12 +89,15 @@ func named(line, head string) (string, bool) {
 }
 
 func (f *File) say(line string) {
+	if to, ok := named(strings.TrimSpace(line), moves); ok && f.Change == Update && f.To == "" && len(f.Lines) == 0 {
+		f.To = to
+	}
 	if line != "" && strings.Contains("+- ", line[:1]) {
 		f.Lines = append(f.Lines, Line{line[:1], line[1:]})
 		return
 	}
 	f.Lines = append(f.Lines, Line{" ", line})
 	if to, ok := named(line, moves); ok && f.Change == Update && f.To == "" {
-		f.To = to
+		f.To = to // further down: whoever reads it may take it or not
 	}
 }

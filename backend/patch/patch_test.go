@@ -29,6 +29,16 @@ func TestFiles(t *testing.T) {
 			[]patch.File{{Path: "a", To: "b", Head: "*** Update File: a", Lines: []patch.Line{line(" ", "*** Move to: b"), line(" ", "*** Move to: c")}}},
 		},
 		"space around a name is no part of it": {"*** Add File:  a \r\n", []patch.File{{Path: "a", Change: patch.Add, Head: "*** Add File:  a \r"}}},
+		"white space before a head does not count, but where it makes a line of the file of it": {
+			" *** Begin Patch\n *** Add File: a\n+x\n\t*** Delete File: ../b\n *** Update File: c\n *** Move to: d\n x\n *** Delete File: e\n*** Delete File: f\n *** Add File: g\n *** End Patch",
+			[]patch.File{
+				{Path: "a", Change: patch.Add, Head: " *** Add File: a", Lines: []patch.Line{line("+", "x")}},
+				{Path: "../b", Change: patch.Delete, Head: "\t*** Delete File: ../b"},
+				{Path: "c", To: "d", Head: " *** Update File: c", Lines: []patch.Line{line(" ", "*** Move to: d"), line(" ", "x"), line(" ", "*** Delete File: e")}},
+				{Path: "f", Change: patch.Delete, Head: "*** Delete File: f"},
+				{Path: "g", Change: patch.Add, Head: " *** Add File: g"},
+			},
+		},
 		"a head that names nothing": {"*** Add File: \n*** Update File: a\n*** Move to:  ", []patch.File{
 			{Lines: []patch.Line{line(" ", "*** Add File: ")}},
 			{Path: "a", Head: "*** Update File: a", Lines: []patch.Line{line(" ", "*** Move to:  ")}},

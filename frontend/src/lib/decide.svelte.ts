@@ -13,6 +13,9 @@ import { after } from './windowing';
 
 export interface Problem { message: string; details: { pointer: string; message: string }[] }
 /** `back` brings the person to where they decided, if that was not at the item. */
+/** A decision that is kept back may go out so much before the moment that was told, in milliseconds. */
+const EARLY = 1000;
+
 export interface Held { id: string; title: Detail['title']; what: string; until: number; back?: () => void }
 
 /** When a held decision leaves, in words. The clock on screen may be a second behind: it never says more than there is. */
@@ -98,9 +101,11 @@ class Decisions {
   follow(ids: readonly string[], look: Look): void {
     for (const h of this.held.filter((x) => ids.includes(x.id))) {
       void look(h.id).then((d) => {
-        if (d.state === 'open' || decidedBy(d, desk.state?.operator ?? '') || !this.held.includes(h)) return;
+        const mine = d.state === 'open' ? d.held_decision?.commit_at === h.until : decidedBy(d, desk.state?.operator ?? '') && Date.now() > h.until - EARLY;
+        if (mine || !this.held.includes(h)) return;
         this.forget(h.id);
-        ui.toast(`${h.what} was not sent: ${stateName(d.state).toLowerCase()} meanwhile.`, 'bad', { label: 'Show', run: () => void desk.openItem(d.id) });
+        const instead = d.state === 'open' ? 'taken back' : stateName(d.state).toLowerCase();
+        ui.toast(`${h.what} was not sent: ${instead} meanwhile.`, 'bad', { label: 'Show', run: () => void desk.openItem(d.id) });
       }, () => undefined);
     }
     const told = this.told;

@@ -16,7 +16,7 @@ export type CallPart = { beside?: boolean } & (
 
 /** "…" stands for `same` lines. Without `hides` they stay, far from any change: `folded`, where they were sent. With it they are
  *  more lines of that kind, for which there was no room. */
-export interface DiffLine { op: ' ' | '+' | '-' | '…'; text: Text; old?: number; new?: number; same?: number; folded?: DiffLine[]; hides?: ' ' | '+' | '-' }
+export interface DiffLine { op: ' ' | '+' | '-' | '…'; text: Text; old?: number; new?: number; /** Bytes of it that are not shown. */ left?: number; same?: number; folded?: DiffLine[]; hides?: ' ' | '+' | '-' }
 
 /** An act that an agent asks leave for. All of it is what the agent says of itself. */
 export interface CallView {

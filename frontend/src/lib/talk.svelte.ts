@@ -10,8 +10,8 @@ const PAUSE_MS = 250;
 /** So many turns are shown at first, and more by each step back. */
 export const TURNS = 200;
 
-/** What is written and not sent, for whom alone, in answer to which turn, and where. */
-export interface Unsent { text: string; only: string; to: string; apart: boolean; thread: string }
+/** What is written and not sent, for whom alone, with who could read what stands above it then, in answer to which turn, and where. */
+export interface Unsent { text: string; only: string; above: string; to: string; apart: boolean; thread: string }
 
 class Talk {
   readonly list = new Loaded<Conversation[]>(async () => (await api.conversations()).conversations, [], ['map']);

@@ -3,7 +3,7 @@ import type { Text } from './types';
 
 export interface Member { id: string; name: Text; role: string; present: boolean; left?: boolean }
 /** `for` is set where not everybody in the conversation may read it. */
-export interface Turn { id: string; from: Text; from_id: string; mine: boolean; at: number; html: string; thread?: string; in_reply_to?: string; /** Who may read it, where not everybody may. */ for?: Text; /** Who may read what the person answers to it, where not everybody may. */ answer_for?: Text; /** The question in the inbox that it asks, until that is answered, and what it offers. */ item?: string; options?: string[]; data?: unknown }
+export interface Turn { id: string; from: Text; from_id: string; mine: boolean; at: number; html: string; thread?: string; in_reply_to?: string; /** Who may read it, where not everybody may. */ for?: Text; /** Who may read what the person answers to it, where not everybody may. */ answer_for?: string[]; /** The question in the inbox that it asks, until that is answered, and what it offers. */ item?: string; options?: string[]; data?: unknown }
 export interface Thread { id: string; subject: Text; turns: number; root: string }
 export interface Conversation { id: string; subject: Text; open: boolean; inside: boolean; /** Something was said that the person has not read. */ unread: boolean; changed: number; members: Member[]; threads: Thread[]; turns: Turn[]; /** How many stand before these, and of those what threads are below. */ earlier: number; roots: Turn[]; /** What the person has just answered, while it can be taken back. */ held?: { id: string; title: Text; until: number } }
 

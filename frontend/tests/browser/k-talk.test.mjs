@@ -265,13 +265,13 @@ test('an answer to what few may read says for whom it is, and is for them alone'
   await p.selectOption('main form select', 'lead');
   for (const [to, text] of [['Between us', 'my secret'], ['Shall I?', 'my leave']]) {
     await p.locator('main .turns li', { hasText: to }).first().locator('.answer').click();
-    assert.equal(await chosen(), 'tester');
+    assert.equal(await chosen(), 'tester alone');
     await p.keyboard.type(text);
     await p.focus('main .said');
     await page.keys('g', 'f', 'g', 'v'); // elsewhere, and back
     await p.locator('main [data-stop]').first().click();
     await page.says('main form', /In answer to tester/);
-    assert.equal(await chosen(), 'tester', 'what was being written is for others now');
+    assert.equal(await chosen(), 'tester alone', 'what was being written is for others now');
     await p.focus('main textarea');
     await page.keys('Escape');
     if (await p.locator('main textarea').count() === 0) await p.locator('main [data-stop]').first().click();
@@ -293,7 +293,82 @@ test('an answer to what few may read says for whom it is, and is for them alone'
   await p.fill('main textarea', 'apart');
   await page.keys('Control+Enter');
   await page.says('main .turns', /apart/);
-  assert.equal(await chosen(), 'tester', 'what is said next in the thread is for others');
+  assert.equal(await chosen(), 'tester alone', 'what is said next in the thread is for others');
+});
+
+test('the few for whom something is said to be are those who hear it', { settings: { 'resolve.hold_seconds': 30 } }, async ({ page, p, hub }) => {
+  const [lead, tester, third] = [await agent(p, 'lead'), await agent(p, 'tester'), await agent(p, 'third')];
+  const { conversation } = await lead.ask('mail/create', { subject: 'Plan', initialParticipants: [{ id: 'human' }, { id: 'tester' }, { id: 'third' }], initialTurn: { contentType: 'text', content: { text: 'Hello all' } } });
+  const says = (who, text, more = {}) => who.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text }, ...more });
+  const { turn } = await says(tester, 'Between us', { visibility: { type: 'participants', ids: ['human'] } });
+  const { thread } = await tester.ask('mail/thread/create', { conversationId: conversation.id, rootTurnId: turn.id });
+  await page.keys('g', 'v', 'j', 'Enter');
+  await page.says('main .turns', /Between us/);
+  const chosen = () => p.locator('main form select').first().evaluate((e) => e.selectedOptions[0].text);
+  const read = async (who, text) => (await who.ask('mail/turns/list', { conversationId: conversation.id, limit: 500 })).turns.some((t) => t.content.text === text);
+  const heard = async (text, want) => {
+    await page.says('main .turns', new RegExp(text));
+    assert.deepEqual([await read(lead, text), await read(tester, text), await read(third, text)], want, text);
+  };
+  const answer = (text) => p.locator('main .turns li', { hasText: text }).first().locator('.answer').click();
+  const now = async () => { // what is kept back goes out
+    await hub.call('PATCH', '/v1/settings', { 'resolve.hold_seconds': 0 });
+    await p.focus('main textarea');
+    await page.keys('Control+Enter');
+  };
+  await says(tester, 'In here?', { threadId: thread.id, metadata: { expectsResponse: true } });
+  await page.says('main .turns', /In here\?[^]*waits for your answer|waits for your answer[^]*In here\?/);
+  await answer('In here?');
+  await until('it is for few', chosen, (v) => v === 'tester alone');
+  await p.keyboard.type('answer in here');
+  await now();
+  await heard('answer in here', [false, true, false]);
+  await says(lead, 'Which port?', { metadata: { expectsResponse: true } });
+  await p.selectOption('main header select', '');
+  await page.says('main .turns', /Which port\?/);
+  await until('it waits', () => p.locator('main .turns li', { hasText: 'Which port?' }).locator('.waits').count(), (n) => n === 1);
+  await answer('Which port?');
+  await p.selectOption('main form [data-thread]', thread.id);
+  await until('whoever asks has the answer too', chosen, (v) => v === 'tester and lead');
+  await p.fill('main textarea', 'port 1');
+  await now();
+  await heard('port 1', [true, true, false]);
+
+  await hub.call('PATCH', '/v1/settings', { 'resolve.hold_seconds': 30 });
+  await says(tester, 'You and third?', { metadata: { expectsResponse: true }, visibility: { type: 'participants', ids: ['human', 'third'] } });
+  await p.selectOption('main header select', '');
+  await until('it waits', () => p.locator('main .turns li', { hasText: 'You and third?' }).locator('.waits').count(), (n) => n === 1);
+  await answer('You and third?');
+  await until('for both', chosen, (v) => v === 'third and tester');
+  await p.selectOption('main form select', { label: 'lead and tester' });
+  await p.fill('main textarea', 'not for third');
+  await page.keys('Control+Enter');
+  await page.says('.toast', /Not sent yet/);
+  await page.keys('Control+z');
+  await until('it is back', () => p.inputValue('main textarea'), (v) => v === 'not for third');
+  await until('for whom it was', chosen, (v) => v === 'lead and tester');
+  const waiting = (await hub.call('GET', '/v1/messages?protocol=map&limit=100')).messages.find((m) => m.title === 'You and third?');
+  await hub.call('POST', `/v1/messages/${waiting.id}/resolve`, { resolution: 'declined' }); // it ends elsewhere while it is answered
+  await hub.call('PATCH', '/v1/settings', { 'resolve.hold_seconds': 0 });
+  await until('it waits no more', () => p.locator('main .turns li', { hasText: 'You and third?' }).locator('.waits').count(), (n) => n === 0);
+  assert.equal(await chosen(), 'lead and tester');
+  await now();
+  await heard('not for third', [true, true, false]);
+
+  await p.selectOption('main header select', thread.id);
+  await p.fill('main textarea', 'half written');
+  assert.equal(await chosen(), 'tester alone');
+  await p.selectOption('main header select', '');
+  assert.equal(await chosen(), 'tester alone', 'to read elsewhere makes it for everybody');
+  await now();
+  await heard('half written', [false, true, false]);
+
+  await p.selectOption('main header select', '');
+  await p.selectOption('main form select', { label: 'third alone' });
+  await p.fill('main textarea', 'for one who goes');
+  await third.ask('mail/leave', { conversationId: conversation.id });
+  await until('it says so', chosen, (v) => v === 'third (who left) alone');
+  assert.ok(await p.locator('main form button', { hasText: 'Send' }).isDisabled());
 });
 
 test('a long conversation is shown from its end, and read back by steps without losing the place', async ({ hub, page, p }) => {
