@@ -98,8 +98,7 @@ func TestMAPPage(t *testing.T) {
 	}
 }
 
-// A long conversation is shown from its end: as many turns as are asked for, all from one turn on, and apart from them what
-// threads are below.
+// A long conversation is shown from its end: as many turns as are asked for, and apart from them what threads are below.
 func TestLastTurnsOfAConversation(t *testing.T) {
 	h := openHouse(t)
 	a := h.mapAgent("a")
@@ -122,8 +121,7 @@ func TestLastTurnsOfAConversation(t *testing.T) {
 		earlier string
 		roots   string
 	}{
-		{"", 200, "6", ids[1]}, {"?turns=3", 3, "203", ids[1]}, {"?turns=3&from=" + ids[100], 106, "100", ids[1]}, {"?turns=3&from=" + ids[1], 205, "1", ""},
-		{"?turns=150&from=" + ids[204], 150, "56", ids[1]}, {"?from=nope&turns=1", 1, "205", ids[1]}, {"?turns=9999", 206, "0", ""},
+		{"", 200, "6", ids[1]}, {"?turns=3", 3, "203", ids[1]}, {"?turns=1", 1, "205", ids[1]}, {"?turns=205", 205, "1", ""}, {"?turns=9999", 206, "0", ""},
 	} {
 		got := op.call("GET", "/api/conversations/"+id+c.query, nil).want(200)
 		var v struct{ Turns, Roots []struct{ ID, HTML string } }

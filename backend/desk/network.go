@@ -161,8 +161,7 @@ func (d *Desk) conversations(w http.ResponseWriter, r *http.Request, _ protocol.
 	return protocol.WriteJSON(w, http.StatusOK, map[string]any{"conversations": out})
 }
 
-// conversation answers GET /api/conversations/{id}: its last `turns`, or all from the turn `from` on where those are more. Whatever
-// answers with a conversation takes these.
+// conversation answers GET /api/conversations/{id}: its last `turns`. Whatever answers with a conversation takes that.
 func (d *Desk) conversation(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	return d.writeConversation(w, r, r.PathValue("id"), http.StatusOK, nil)
 }
@@ -175,10 +174,7 @@ func (d *Desk) writeConversation(w http.ResponseWriter, r *http.Request, id stri
 	}
 	var sheet mapnet.Sheet
 	found := false
-	err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error {
-		sheet, found = t.PersonConversation(id, last, r.URL.Query().Get("from"))
-		return nil
-	})
+	err = d.Network.Do(r.Context(), func(t *mapnet.Tx) error { sheet, found = t.PersonConversation(id, last); return nil })
 	if err != nil {
 		return err
 	}

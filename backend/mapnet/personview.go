@@ -33,9 +33,8 @@ func (t *Tx) PersonConversations() []Sheet {
 	return out
 }
 
-// PersonConversation is one conversation for the person's page: its last turns that the person may read, or all from the
-// turn `from` on where those are more, and its threads.
-func (t *Tx) PersonConversation(id string, last int, from string) (Sheet, bool) {
+// PersonConversation is one conversation for the person's page: its last turns that the person may read, and its threads.
+func (t *Tx) PersonConversation(id string, last int) (Sheet, bool) {
 	c := t.st.convs[id]
 	if c == nil {
 		return Sheet{}, false
@@ -49,9 +48,6 @@ func (t *Tx) PersonConversation(id string, last int, from string) (Sheet, bool) 
 		roots[th.RootTurnID] = true
 	}
 	s.Earlier = max(0, len(turns)-last)
-	if i := slices.IndexFunc(turns[:s.Earlier], func(turn *Turn) bool { return turn.ID == from }); i >= 0 {
-		s.Earlier = i
-	}
 	for i, turn := range turns {
 		if i >= s.Earlier {
 			s.Turns = append(s.Turns, *turn)

@@ -10,14 +10,14 @@ import (
 // Letters that pass for plain Latin ones, each followed by the letter it passes for. The lists are short on purpose: what is in them looks
 // the same in ordinary fonts. Of the Latin letters they are those of phonetics and Roman numbers, which no language spells its words with.
 const (
-	latinAlike    = "ɑaɡgɩiɪIʏYʀRʜHʟLɢGʙBɴNᴀAᴄcᴅDᴇEᴊJᴋKᴍMᴏoᴘPᴛTᴜuᴠvᴡwᴢzꜱsꜰFⅰiⅴvⅹxⅼlⅽcⅾdⅿmⅠIⅤVⅩXⅬLⅭCⅮDⅯMℓl"
-	cyrillicAlike = "аaеeоoрpсcуyхxіiјjѕsԁdһhӏlԛqԝwѵvкkгrАAВBЕEІIЈJКKМMНHОOРPСCЅSТTУYХXԚQԜWѴVӀIЁËёëїï"
-	greekAlike    = "αaνvοoρpιiκkυuϲcϳjΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXϹC"
-	armenianAlike = "օoոnսuհhԼLՍUՏS"
+	latinAlike    = "ɑaɡgɩiɪIʏYʀRʜHʟLɢGʙBɴNᴀAᴄcᴅDᴇEᴊJᴋKᴍMᴏoᴘPᴛTᴜuᴠvᴡwᴢzꜱsꜰFⅰiⅴvⅹxⅼlⅽcⅾdⅿmⅠIⅤVⅩXⅬLⅭCⅮDⅯMℓl\u212aK"
+	cyrillicAlike = "аaеeоoрpсcуyхxіiјjѕsԁdһhӏlԛqԝwѵvкkгrАAВBЕEІIЈJКKМMНHОOРPСCЅSТTУYХXԚQԜWѴVӀIЁËёëїïҮYүyԌGЗ3Ӡ3ЬbҺh"
+	greekAlike    = "αaνvοoρpιiκkυuϲcϳjΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧXϹCϺMͿJϜFϾCͼc"
+	armenianAlike = "օoոnսuհhԼLՍUՏSՕOցgգqզqյjաw"
 )
 
 // Marks that pass for those of paths, addresses and sentences, likewise. Between figures they are at home.
-const marksAlike = "․.﹒.∕/⁄/⧸/∶:꞉:"
+const marksAlike = "\u037e;‚,ǃ!․.﹒.∕/⁄/⧸/∶:꞉:"
 
 // script is one of the scripts whose letters are told apart.
 type script int
@@ -92,7 +92,7 @@ type word struct {
 
 // lookAlikes marks letters that pass for others: those of the smaller script in a word of two, a whole word of look-alikes joined to a Latin
 // one as in a host name or in a text that has no word of that script, phonetic, styled and full-width Latin letters, and marks that pass for
-// a dot, a slash or a colon.
+// a mark of a sentence, an address or a path.
 func (t decoded) lookAlikes() []mark {
 	var marks []mark
 	words := t.words()
@@ -141,7 +141,7 @@ func (t decoded) lookAlikes() []mark {
 	return merge(marks, t.markAlikes())
 }
 
-// markAlikes marks what passes for a dot, a slash or a colon beside a letter.
+// markAlikes marks what passes for a mark of a sentence, an address or a path beside a letter.
 func (t decoded) markAlikes() []mark {
 	var marks []mark
 	for i, r := range t.runes {

@@ -55,11 +55,13 @@ func TestVisibleMarks(t *testing.T) {
 		"gοοgle":                    "g{Greek ο}{Greek ο}gle",
 		"аррӏе.com":                 "{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}.com",
 		"RΕSΕΤ the database SΗΙΡ":   "R{Greek Ε}S{Greek Ε}{Greek Τ} the database S{Greek Η}{Greek Ι}{Greek Ρ}",
-		"АВОRТ":                     "{Cyrillic А}{Cyrillic В}{Cyrillic О}R{Cyrillic Т}",
-		"Ꭺpprove ᗪeny ꓮpprove":      "{Ꭺ of an unusual script}pprove {ᗪ of an unusual script}eny {ꓮ of an unusual script}pprove",
-		"ⅼogin ɡo ᴀpprove":          "{ⅼ for l}ogin {ɡ for g}o {ᴀ for A}pprove",
-		"deny․ a∕b https∶//x":       "deny{․ for .} a{∕ for /}b https{∶ for :}//x",
-		"асе":                       "{Cyrillic а}{Cyrillic с}{Cyrillic е}",
+		"Push to ϺΑΙΝ, then ΒΟΟΤ, of vЗ.1; NՕ": "Push to {Greek Ϻ}{Greek Α}{Greek Ι}{Greek Ν}, then {Greek Β}{Greek Ο}{Greek Ο}{Greek Τ}, of v{Cyrillic З}.1; N{Armenian Օ}",
+		"ҮES, BAC\u212aUP\u037e go":            "{Cyrillic Ү}ES, BAC{\u212a for K}UP{\u037e for ;} go",
+		"АВОRТ":                                "{Cyrillic А}{Cyrillic В}{Cyrillic О}R{Cyrillic Т}",
+		"Ꭺpprove ᗪeny ꓮpprove":                 "{Ꭺ of an unusual script}pprove {ᗪ of an unusual script}eny {ꓮ of an unusual script}pprove",
+		"ⅼogin ɡo ᴀpprove":                     "{ⅼ for l}ogin {ɡ for g}o {ᴀ for A}pprove",
+		"deny․ a∕b https∶//x":                  "deny{․ for .} a{∕ for /}b https{∶ for :}//x",
+		"асе":                                  "{Cyrillic а}{Cyrillic с}{Cyrillic е}",
 		"сор и рожь, sıcak, 1⁄2, Ⅴ, А, ᏣᎳᎩ, 5 ℓ": "сор и рожь, sıcak, 1⁄2, Ⅴ, А, ᏣᎳᎩ, 5 ℓ",
 		"www.аррӏе":                               "www.{Cyrillic а}{Cyrillic р}{Cyrillic р}{Cyrillic ӏ}{Cyrillic е}",
 		"ad\uff4din":                              "ad{full-width ｍ}in",
@@ -224,7 +226,8 @@ func TestThePageHasTheSameLookAlikes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "const pairs = [...'" + latinAlike + cyrillicAlike + greekAlike + armenianAlike + "ıi'];"; !strings.Contains(string(text), want) {
+	pairs := strings.ReplaceAll(latinAlike+cyrillicAlike+greekAlike+armenianAlike, "\u212a", `\u212a`) // an editor would make it a K
+	if want := "const pairs = [...'" + pairs + "ıi'];"; !strings.Contains(string(text), want) {
 		t.Errorf("the page does not have %s", want)
 	}
 }

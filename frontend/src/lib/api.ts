@@ -149,9 +149,6 @@ const pi = (id: string): string => `/api/pi/${encodeURIComponent(id)}`;
 export interface Saying { text: string; only?: string[]; in_reply_to?: string; thread?: string; new_thread?: boolean }
 
 const talk = (id: string): string => `/api/conversations/${encodeURIComponent(id)}`;
-/** How much of a conversation is shown: its last turns, and all from one of them on. */
-export interface Shown { turns: number; from?: string }
-const of = (s: Shown): string => `?turns=${s.turns}${s.from ? `&from=${encodeURIComponent(s.from)}` : ''}`;
 /** A guarded session's path, from its key: protocol/id. */
 const guarded = (key: string): string => {
   const slash = key.indexOf('/');
@@ -212,11 +209,12 @@ export const api = {
   stopPi: (id: string) => call<void>('POST', `${pi(id)}/stop`),
   endPi: (id: string) => call<void>('POST', `${pi(id)}/end`),
   conversations: () => call<{ conversations: Conversation[] }>('GET', '/api/conversations'),
-  conversation: (id: string, shown: Shown) => call<Conversation>('GET', talk(id) + of(shown)),
+  /** Of a conversation its last turns. */
+  conversation: (id: string, turns: number) => call<Conversation>('GET', `${talk(id)}?turns=${turns}`),
   beginTalk: (body: { subject: string; with: string[]; text?: string }) => call<Conversation>('POST', '/api/conversations', body),
-  say: (id: string, body: Saying, shown: Shown) => call<Conversation>('POST', `${talk(id)}/turns${of(shown)}`, body),
+  say: (id: string, body: Saying, turns: number) => call<Conversation>('POST', `${talk(id)}/turns?turns=${turns}`, body),
   readTalk: (id: string, turn: string) => call<undefined>('POST', `${talk(id)}/read`, { turn }),
-  actOn: (id: string, act: string, shown: Shown) => call<Conversation>('POST', `${talk(id)}/act${of(shown)}`, { act }),
+  actOn: (id: string, act: string, turns: number) => call<Conversation>('POST', `${talk(id)}/act?turns=${turns}`, { act }),
   grants: () => call<{ grants: Grant[] }>('GET', '/api/grants'),
   revokeGrant: (id: string) => call<undefined>('DELETE', `/api/grants/${encodeURIComponent(id)}`),
   network: () => call<Network>('GET', '/api/network'),

@@ -1,6 +1,6 @@
 // The conversations of agents, and the network they are in. Loaded while somebody looks, and again when the hub says they changed.
 import { shared } from './again';
-import { api, failWords, Refused, stale, unsure, type Saying, type Shown } from './api';
+import { api, failWords, Refused, stale, unsure, type Saying } from './api';
 import { desk } from './desk.svelte';
 import { plain } from './format';
 import { Loaded } from './loaded.svelte';
@@ -9,9 +9,40 @@ import type { Conversation, Grant, Network, Thread, Turn } from './talktypes';
 const PAUSE_MS = 250;
 /** So many turns are shown at first, and more by each step back. */
 export const TURNS = 200;
+/** So many half-written things that made room for others are kept, of a conversation. */
+const KEPT = 5;
 
-/** What is written and not sent, for whom alone, with who could read what stands above it then, in answer to which turn, and where. */
-export interface Unsent { text: string; only: string; above: string; to: string; apart: boolean; thread: string }
+/** What is written and not sent: for whom alone, with who could read what stands above it then, in answer to which turn, and where. */
+export interface Words { text: string; only: string; above: string; answered: Turn | null; apart: boolean; thread: string }
+
+/** What the person is writing in a conversation. It stays while they look elsewhere. */
+export class Draft {
+  text = $state('');
+  only = $state('');
+  above = $state('');
+  answered = $state.raw<Turn | null>(null);
+  apart = $state(false); // in a new thread below the turn that is answered
+  thread = $state('');
+  /** What had to make room for other words, the oldest first. */
+  aside = $state.raw<readonly Words[]>([]);
+
+  get words(): Words {
+    const { text, only, above, answered, apart, thread } = this;
+    return { text, only, above, answered, apart, thread };
+  }
+
+  putAside(): void {
+    if (this.text.trim()) this.aside = [...this.aside, this.words].slice(-KEPT);
+    this.text = '';
+  }
+
+  /** Words come back, with all that was said of them. */
+  bring(w: Words): void {
+    this.aside = this.aside.filter((x) => x !== w);
+    this.putAside();
+    Object.assign(this, w);
+  }
+}
 
 class Talk {
   readonly list = new Loaded<Conversation[]>(async () => (await api.conversations()).conversations, [], ['map']);
@@ -20,8 +51,13 @@ class Talk {
   /** The form of a new conversation is open. What is written in it stays when it is closed. */
   beginning = $state(false);
   plan = $state<{ subject: string; text: string; chosen: string[] }>({ subject: '', text: '', chosen: [] });
-  /** By conversation. */
-  readonly unsent = new Map<string, Unsent>();
+  private readonly drafts = new Map<string, Draft>();
+
+  draft(conversation: string): Draft {
+    const d = this.drafts.get(conversation) ?? new Draft();
+    this.drafts.set(conversation, d);
+    return d;
+  }
 
   /** Begins a conversation; its id, or what is in the way. */
   async begin(subject: string, agents: string[], text: string): Promise<{ id: string } | { problem: string }> {
@@ -52,12 +88,10 @@ export class Open {
   it = $state.raw<Conversation | null>(null);
   problem = $state('');
   busy = $state(false);
-  private shown: Shown;
-  readonly load = shared(() => this.take(api.conversation(this.id, this.shown), stale).then(() => undefined), PAUSE_MS);
+  private turns = TURNS;
+  readonly load = shared(() => this.take(api.conversation(this.id, this.turns), stale).then(() => undefined), PAUSE_MS);
 
   constructor(readonly id: string) {
-    const begun = talk.unsent.get(id);
-    this.shown = { turns: TURNS, ...(begun?.text && { from: begun.to }) }; // what is half written answers that one
     $effect(() => {
       void desk.rev.map;
       void this.load();
@@ -89,19 +123,19 @@ export class Open {
 
   /** Shows more of what stands before the turns on show. */
   earlier(): Promise<boolean> {
-    this.shown = { ...this.shown, turns: Math.max(this.shown.turns, this.it?.turns.length ?? 0) + TURNS };
-    return this.take(api.conversation(this.id, this.shown), stale);
+    this.turns += TURNS;
+    return this.take(api.conversation(this.id, this.turns), stale);
   }
 
   async say(what: Saying): Promise<boolean> {
     this.busy = true;
-    const said = await this.take(api.say(this.id, what, this.shown), unsure);
+    const said = await this.take(api.say(this.id, what, this.turns), unsure);
     this.busy = false;
     return said;
   }
 
   act(act: 'join' | 'leave' | 'close' | 'reopen'): Promise<boolean> {
-    return this.take(api.actOn(this.id, act, this.shown), unsure);
+    return this.take(api.actOn(this.id, act, this.turns), unsure);
   }
 }
 
