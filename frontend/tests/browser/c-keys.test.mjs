@@ -234,6 +234,24 @@ test('s stars, u marks unread, z snoozes, e archives', async ({ hub, agent, page
   await until('it to come back', () => item(n), (i) => !i.archived);
 });
 
+test('what is put away leaves the keys with the item that comes up', async ({ agent, page, p }) => {
+  for (let i = 0; i < 3; i++) await agent.notify(`Notice ${i}`, { body: 'Line\n\n'.repeat(80) });
+  await page.keys('g', 't');
+  await page.says('.row', /Notice/);
+  await page.keys('j', 'Enter');
+  const reads = () => p.evaluate(() => document.activeElement.hasAttribute('data-reading'));
+  await until('it is read', reads);
+  for (let i = 0; i < 2; i++) {
+    const before = await page.selected();
+    await page.keys('e');
+    await until('another comes up', () => page.selected(), (id) => id !== before);
+    await until('the keys are its own', reads);
+  }
+  await page.keys('Control+z');
+  await until('it is back', () => page.ids(), (ids) => ids.length === 2);
+  await until('the keys are still there', reads);
+});
+
 test('a snooze that ends brings the item back', async ({ hub, agent, page }) => {
   const a = await agent.ask('Later');
   await page.row(a).waitFor();
