@@ -37,7 +37,10 @@ class Reader {
     clearTimeout(this.dwellTimer);
     this.abort?.abort();
     const left = inbox.selectedId;
-    if (left !== null && left !== id) drafts.leave(left);
+    if (left !== null && left !== id) {
+      drafts.leave(left);
+      ui.endHint();
+    }
     inbox.select(id);
     this.problem = null;
     this.ended = null;

@@ -35,6 +35,7 @@ class UI {
   /** What a screen reader is told next, politely. */
   said = $state('');
   private seq = 0;
+  private hinted = 0;
 
   say(text: string): void {
     this.said = this.said === text ? `${text}\u00a0` : text;
@@ -55,8 +56,13 @@ class UI {
 
   /** Why a key did nothing, seen and heard for a moment. */
   hint(text: string): void {
-    this.toast(text);
+    this.hinted = this.toast(text);
     this.say(text);
+  }
+
+  /** Another item came up: a hint was about the last one. */
+  endHint(): void {
+    this.dismiss(this.hinted);
   }
 
   /** The toast on show that can take back what it tells of. */
