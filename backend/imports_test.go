@@ -39,7 +39,7 @@ var mayImport = map[string][]string{
 	"backend/notify":     {},
 	"backend/delivery":   {"backend/brief", "backend/inbox", "backend/loopback"},
 	"backend/mailbox":    {"backend/inbox", "backend/fleet"},
-	"backend/gate":       {"backend/inbox", "backend/fleet", "backend/signing", "backend/unseen", "backend/wire"},
+	"backend/gate":       {"backend/brief", "backend/inbox", "backend/fleet", "backend/signing", "backend/unseen", "backend/wire"},
 	"backend/guardian":   {"backend/fleet", "backend/gate", "backend/signing", "backend/wire"},
 	"backend/crew":       {"backend/inbox", "backend/fleet", "backend/gate"},
 	"backend/supervise":  {},

@@ -181,19 +181,12 @@ func (v *callView) startEdit(members []wire.Member) {
 
 // What arguments are called by the tools that are known: Claude Code's, Codex's, Cursor's and pi's.
 var (
-	commandNames = []string{"command", "cmd"}
-	scriptNames  = []string{"script", "code"} // what a tool may run as a command; a name of something else is as short
-	pathNames    = []string{"file_path", "path", "notebook_path", "filePath", "target_file"}
-	oldNames     = []string{"old_string", "oldText", "old_str"}
-	newNames     = []string{"new_string", "newText", "new_str"}
-	wholeNames   = []string{"content", "contents", "new_source", "file_text"}
-	editsNames   = []string{"edits"}
+	pathNames  = []string{"file_path", "path", "notebook_path", "filePath", "target_file"}
+	oldNames   = []string{"old_string", "oldText", "old_str"}
+	newNames   = []string{"new_string", "newText", "new_str"}
+	wholeNames = []string{"content", "contents", "new_source", "file_text"}
+	editsNames = []string{"edits"}
 )
-
-// runs says whether an argument is what a tool runs as a command.
-func runs(name string, isText bool) bool {
-	return slices.Contains(commandNames, name) || isText && slices.Contains(scriptNames, name)
-}
 
 // callParts shows the arguments in the agent's order. What changes a file is shown with that file's path.
 func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
@@ -226,7 +219,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
 		case c.Tool == patch.Tool && isText && strings.HasPrefix(strings.TrimSpace(value), patch.Begins) && p.patch(m.Name, value):
-		case runs(m.Name, isText):
+		case gate.NamesCommand(m.Name, isText):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
 				p.patch(m.Name, patch)
@@ -257,7 +250,7 @@ func (p *partWriter) extra(c inbox.Call) {
 			p.rest(members[i:])
 			break
 		}
-		if value, isText := wire.String(m.Value); m.Name == "raw_command" || runs(m.Name, isText) {
+		if value, isText := wire.String(m.Value); m.Name == "raw_command" || gate.NamesCommand(m.Name, isText) {
 			p.command(m, value, isText)
 		} else {
 			p.other(m, value, isText)
