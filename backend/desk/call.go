@@ -115,21 +115,6 @@ type callPart struct {
 	Beside  bool            `json:"beside,omitempty"`   // is no argument: the call says it besides
 }
 
-func spansOrNone(s string) []render.Span {
-	if s == "" {
-		return nil
-	}
-	return render.Visible(s)
-}
-
-// list is spans as a list, also where there are none: the page asks no list whether it is one.
-func list[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
-
 func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
 	v := &callView{
 		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: folderSpans(c.Folder), Permission: spansOrNone(c.Permission), About: viewAbout(c.About),
@@ -314,11 +299,6 @@ func folderSpans(folder string) []render.Span {
 	}
 	shown, _ := pathSpans(folder)
 	return shown
-}
-
-func shortSpans(s string) []render.Span {
-	s, _ = render.Cut(s, maxStepText)
-	return list(render.Visible(s))
 }
 
 func (p *partWriter) command(m wire.Member, value string, isText bool) {
