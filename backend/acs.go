@@ -2,10 +2,12 @@ package backend
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 
 	"deskbell/backend/fleet"
 	"deskbell/backend/protocol/acs"
+	"deskbell/backend/secrets"
 	"deskbell/backend/settings"
 	"deskbell/backend/signing"
 	"deskbell/schemas"
@@ -16,6 +18,12 @@ const ACSKeyFile = "acs/hmac.key"
 
 // ACSDoctorTool is the name of a tool that nobody has: the hub denies it by itself.
 const ACSDoctorTool = acs.DoctorTool
+
+// shareACSKey reads that secret, and makes one where there is none.
+func (h *Hub) shareACSKey() (err error) {
+	h.acsSecret, err = secrets.SharedKey(filepath.Join(h.cfg.Data, ACSKeyFile))
+	return err
+}
 
 func (h *Hub) newACS(set *schemas.Set) *acs.Binding {
 	return acs.New(acs.Config{

@@ -19,7 +19,8 @@
 //   - mailbox.Author or Submit enqueues it with what it carries; an answer is enqueued by the commit that ends its item,
 //     a receipt by the one that bounces its message;
 //   - a drain, or a stream, claims it: signed at that moment, out of sight for a while; a drain stamps it delivered. An
-//     agent's webhook is told of directives besides, by the same queue as pushes, which changes nothing in the mailbox;
+//     agent's webhook is told of directives besides, by the same queue as pushes, which stamps one delivered when the
+//     webhook took it, and acknowledges none;
 //   - it comes again until mailbox.Ack ends it, its session ends (it bounces), or its own time does (it expires): the
 //     clock (mailbox.Run) applies all of that in the order it fell due, with the ends of sessions and items.
 //

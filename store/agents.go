@@ -256,10 +256,10 @@ func (s *Store) OpenBySession(ctx context.Context) (map[string]int, error) {
 func (s *Store) OpenOf(ctx context.Context, session string, limit int) ([]string, error) {
 	const of = `json_extract(content, '$.session')`
 	rows, err := s.query(ctx, `SELECT id FROM items WHERE state = 'open' AND `+of+` IS NOT NULL AND `+of+` = ? LIMIT ?`, session, limit)
-	return all(rows, err, func(row scanner) (id string, err error) {
-		err = row.Scan(&id)
-		return id, err
-	})
+	if err != nil {
+		return nil, err
+	}
+	return texts(rows)
 }
 
 // tally reads counts by a name.

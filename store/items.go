@@ -360,10 +360,9 @@ func (s *Store) HeldItems(ctx context.Context) ([]string, error) {
 func (s *Store) UntoldItems(ctx context.Context) ([]inbox.Untold, error) {
 	rows, err := s.query(ctx, `SELECT id, EXISTS (SELECT 1 FROM judgements j WHERE j.item = items.id AND j.verdict = '') FROM items
 		WHERE ended_at > 0 AND track = '' AND state IN ('answered', 'declined') AND json_extract(content, '$.traced') = 1 ORDER BY n`)
-	var out []inbox.Untold
-	return out, each(rows, err, func(row scanner) (u inbox.Untold, err error) { return u, row.Scan(&u.ID, &u.Never) }, func(u inbox.Untold) bool {
-		out = append(out, u)
-		return true
+	return all(rows, err, func(row scanner) (u inbox.Untold, err error) {
+		err = row.Scan(&u.ID, &u.Never)
+		return u, err
 	})
 }
 

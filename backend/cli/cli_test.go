@@ -129,7 +129,7 @@ func TestInProcessAnswersStreamAndBreakOff(t *testing.T) {
 }
 
 func TestInertIsTheSameJSON(t *testing.T) {
-	for _, s := range []string{"plain", "\u009b31m", "a\u202eb\u2028c", "\U000e0041tag", "\x7f", "日本 é", "a\u200db"} {
+	for _, s := range []string{"plain", "\u009b31m", "a\u202eb\u2028c", "\U000e0041tag", "\x7f", "日本 é", "a\u200db", "a\u3164b"} {
 		raw, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
@@ -140,7 +140,7 @@ func TestInertIsTheSameJSON(t *testing.T) {
 		if err := json.Unmarshal(out, &back); err != nil || back != s {
 			t.Errorf("%q became %s, which reads %q, %v", s, out, back, err)
 		}
-		if i := bytes.IndexFunc(out, func(r rune) bool { return r == 0x9b || r == 0x202e || r == 0x7f || r > 0xe0000 }); i >= 0 {
+		if i := bytes.IndexFunc(out, func(r rune) bool { return r == 0x9b || r == 0x202e || r == 0x7f || r == 0x3164 || r > 0xe0000 }); i >= 0 {
 			t.Errorf("%q is still obeyed in %s", s, out)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"deskbell/backend/protocol"
 )
 
 // reader runs fn with a way to read messages: as the agent the flags name, or as the operator.
@@ -67,7 +69,7 @@ func (a *app) list(ctx context.Context, f *listFlags) error {
 	if err := oneOf("--type", f.kind, "ask", "task", "notify"); err != nil {
 		return err
 	}
-	if err := oneOf("--protocol", f.protocol, "ma2h", "acs", "map", "pi", "acp"); err != nil {
+	if err := oneOf("--protocol", f.protocol, protocol.Names()...); err != nil {
 		return err
 	}
 	if f.as.id == "" && f.as.token != "" {

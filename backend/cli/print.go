@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -17,6 +16,7 @@ import (
 
 	"deskbell/backend/client"
 	"deskbell/backend/render"
+	"deskbell/backend/unseen"
 )
 
 // say writes for a person, on stderr. Strings and errors among args are made safe for a terminal, whoever wrote them.
@@ -94,7 +94,7 @@ func readable(raw []byte) []byte {
 // inert is the same JSON with control and invisible characters written as escapes: a terminal obeys some of them even
 // inside a string.
 func inert(raw []byte) []byte {
-	odd := func(r rune) bool { return r >= 0x7f && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	odd := func(r rune) bool { return r >= 0x7f && unseen.Is(r) }
 	if bytes.IndexFunc(raw, odd) < 0 {
 		return raw
 	}

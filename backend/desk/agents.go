@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"deskbell/backend/crew"
 	"deskbell/backend/delivery"
@@ -17,13 +16,6 @@ import (
 	"deskbell/backend/protocol"
 	"deskbell/backend/render"
 )
-
-func fromMs(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(n).UTC()
-}
 
 type agentView struct {
 	AgentID   string       `json:"agent_id"`

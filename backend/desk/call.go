@@ -115,21 +115,6 @@ type callPart struct {
 	Beside  bool            `json:"beside,omitempty"`   // is no argument: the call says it besides
 }
 
-func spansOrNone(s string) []render.Span {
-	if s == "" {
-		return nil
-	}
-	return render.Visible(s)
-}
-
-// list is spans as a list, also where there are none: the page asks no list whether it is one.
-func list[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
-
 func (d *Desk) viewCall(protocol string, c *inbox.Call) *callView {
 	v := &callView{
 		Platform: list(render.Visible(c.Platform)), Tool: list(render.Visible(c.Tool)), Folder: folderSpans(c.Folder), Permission: spansOrNone(c.Permission), About: viewAbout(c.About),
@@ -181,19 +166,12 @@ func (v *callView) startEdit(members []wire.Member) {
 
 // What arguments are called by the tools that are known: Claude Code's, Codex's, Cursor's and pi's.
 var (
-	commandNames = []string{"command", "cmd"}
-	scriptNames  = []string{"script", "code"} // what a tool may run as a command; a name of something else is as short
-	pathNames    = []string{"file_path", "path", "notebook_path", "filePath", "target_file"}
-	oldNames     = []string{"old_string", "oldText", "old_str"}
-	newNames     = []string{"new_string", "newText", "new_str"}
-	wholeNames   = []string{"content", "contents", "new_source", "file_text"}
-	editsNames   = []string{"edits"}
+	pathNames  = []string{"file_path", "path", "notebook_path", "filePath", "target_file"}
+	oldNames   = []string{"old_string", "oldText", "old_str"}
+	newNames   = []string{"new_string", "newText", "new_str"}
+	wholeNames = []string{"content", "contents", "new_source", "file_text"}
+	editsNames = []string{"edits"}
 )
-
-// runs says whether an argument is what a tool runs as a command.
-func runs(name string, isText bool) bool {
-	return slices.Contains(commandNames, name) || isText && slices.Contains(scriptNames, name)
-}
 
 // callParts shows the arguments in the agent's order. What changes a file is shown with that file's path.
 func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
@@ -226,7 +204,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
 		case c.Tool == patch.Tool && isText && strings.HasPrefix(strings.TrimSpace(value), patch.Begins) && p.patch(m.Name, value):
-		case runs(m.Name, isText):
+		case gate.NamesCommand(m.Name, isText):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
 				p.patch(m.Name, patch)
@@ -257,7 +235,7 @@ func (p *partWriter) extra(c inbox.Call) {
 			p.rest(members[i:])
 			break
 		}
-		if value, isText := wire.String(m.Value); m.Name == "raw_command" || runs(m.Name, isText) {
+		if value, isText := wire.String(m.Value); m.Name == "raw_command" || gate.NamesCommand(m.Name, isText) {
 			p.command(m, value, isText)
 		} else {
 			p.other(m, value, isText)
@@ -321,11 +299,6 @@ func folderSpans(folder string) []render.Span {
 	}
 	shown, _ := pathSpans(folder)
 	return shown
-}
-
-func shortSpans(s string) []render.Span {
-	s, _ = render.Cut(s, maxStepText)
-	return list(render.Visible(s))
 }
 
 func (p *partWriter) command(m wire.Member, value string, isText bool) {

@@ -397,8 +397,8 @@ func (f *Fleet) Agents(ctx context.Context) ([]Agent, error) {
 	return agents, nil
 }
 
-// noted is who was seen and is not written down yet, or is connected. Ask before the store is read: what is written down meanwhile is in both,
-// and the other way round it would be in neither.
+// noted is who was seen and is not written down yet, or is connected. Ask before the store is read: what is written down
+// meanwhile is in both, and the other way round it would be in neither.
 func (f *Fleet) noted() map[string]time.Time {
 	now := f.Now()
 	f.mu.Lock()
@@ -461,6 +461,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 				f.Log.Error("purge of the audit", "err", err)
 			}
 		case <-ctx.Done():
+			f.stillHere()
 			f.flush(context.WithoutCancel(ctx))
 			f.countRefused(ctx)
 			return nil
@@ -468,8 +469,11 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 }
 
+// flush writes down who was seen since it last did.
 func (f *Fleet) flush(ctx context.Context) {
-	seen := f.noted()
+	f.mu.Lock()
+	seen := maps.Clone(f.seen)
+	f.mu.Unlock()
 	if len(seen) == 0 {
 		return
 	}

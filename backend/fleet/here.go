@@ -32,7 +32,8 @@ func (f *Fleet) Lost() map[string]bool {
 	return maps.Clone(f.lost)
 }
 
-// stillHere counts who is connected as seen, so that what is written down stays near the truth if the hub dies.
+// stillHere counts who is connected as seen. It is done now and then, so that what is written down stays near the truth if the
+// hub dies, and not as often as what was seen is written down, since each time is a write for each of them.
 func (f *Fleet) stillHere() {
 	now := f.Now()
 	f.mu.Lock()

@@ -9,8 +9,9 @@ import (
 // written is a store that writes down who was seen just after it was read.
 type written struct {
 	Store
-	rows  []Agent
-	after func()
+	rows   []Agent
+	after  func()
+	writes int // how often somebody was written down
 }
 
 func (s *written) Agents(context.Context) ([]Agent, error) {
@@ -32,6 +33,7 @@ func (s *written) Agent(_ context.Context, id string) (Agent, error) {
 func (s *written) Ends(context.Context) (map[string]End, error) { return nil, nil }
 
 func (s *written) SetSeen(_ context.Context, seen map[string]time.Time) error {
+	s.writes += len(seen)
 	for i, a := range s.rows {
 		if at, ok := seen[a.ID]; ok {
 			s.rows[i].LastSeen = at
@@ -67,6 +69,26 @@ func TestWhoWasSeenIsToldAlsoWhileItIsWrittenDown(t *testing.T) {
 		if one, all := look(); !one.Equal(now) || !all.Equal(now) {
 			t.Errorf("%s: %s alone, %s among all", name, one, all)
 		}
+	}
+}
+
+// Who is connected and says nothing is written down now and then, and told as there all the time.
+func TestWhoIsConnectedIsNotWrittenDownEachTime(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := &written{rows: []Agent{{ID: "bot"}}, after: func() {}}
+	f := &Fleet{Store: s, Now: func() time.Time { return now }}
+	f.Connected("bot", true)
+	for range 5 {
+		f.flush(t.Context())
+		now = now.Add(3 * time.Second)
+	}
+	if at, err := f.LastSeen(t.Context(), "bot"); s.writes != 1 || err != nil || !at.Equal(now) {
+		t.Errorf("written down %d times, want once; seen %s (%v), want %s", s.writes, at, err, now)
+	}
+	f.stillHere()
+	f.flush(t.Context())
+	if s.writes != 2 || !s.rows[0].LastSeen.Equal(now) {
+		t.Errorf("written down %d times, as of %s: want twice, as of %s", s.writes, s.rows[0].LastSeen, now)
 	}
 }
 

@@ -78,11 +78,16 @@ func offerArguments(c inbox.Call) ([]Argument, bool) {
 
 // tellingMembers are the one argument that says what the call does, where there is one, and else all of them.
 func tellingMembers(members []wire.Member) []wire.Member {
-	for _, names := range [][]string{{"command", "cmd", "script"}, {"file_path", "notebook_path", "path"}, {"url"}, {"agent_name", "subagent_type"}} {
-		for i, m := range members {
-			if slices.Contains(names, m.Name) {
-				return members[i : i+1]
-			}
+	named := func(names ...string) func(wire.Member) bool {
+		return func(m wire.Member) bool { return slices.Contains(names, m.Name) }
+	}
+	runs := func(m wire.Member) bool {
+		_, isText := wire.String(m.Value)
+		return NamesCommand(m.Name, isText)
+	}
+	for _, tells := range []func(wire.Member) bool{runs, named("file_path", "notebook_path", "path"), named("url"), named("agent_name", "subagent_type")} {
+		if i := slices.IndexFunc(members, tells); i >= 0 {
+			return members[i : i+1]
 		}
 	}
 	return members

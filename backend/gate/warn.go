@@ -59,9 +59,11 @@ func smuggled(pattern string) string {
 	return strings.ReplaceAll(pattern[:i], "*", "") + "; rm -rf /" + pattern[i+1:]
 }
 
-// isCommand says whether an argument of that name is what a shell runs.
+// isCommand says whether an argument of that name, however it is written, may be what a shell runs: also what is typed into
+// one.
 func isCommand(name string) bool {
-	return slices.Contains([]string{"command", "cmd", "script", "code", "input"}, strings.ToLower(name))
+	name = strings.ToLower(name)
+	return NamesCommand(name, true) || name == "input"
 }
 
 // startsAny says whether a command that begins so runs what its further words name.

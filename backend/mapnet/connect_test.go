@@ -74,7 +74,7 @@ func TestIDsThatAreTakenOrMislead(t *testing.T) {
 	for id, want := range map[string]int{
 		"human": CodeAgentExists, "system": CodeAgentExists, "deskbell": CodeAgentExists, "here": CodeAgentExists, "hub-b": CodeAgentExists,
 		"human@hub-b": CodePermissionDenied, strings.Repeat("x", 201): CodeInvalidParams, "a\nb": CodeInvalidParams, "a\x7fb": CodeInvalidParams,
-		" ": CodeInvalidParams, "human ": CodeInvalidParams, "human\u200b": CodeInvalidParams, "\u202enamuh": CodeInvalidParams, "a\u2028b": CodeInvalidParams,
+		" ": CodeInvalidParams, "human ": CodeInvalidParams, "human\u200b": CodeInvalidParams, "\u202enamuh": CodeInvalidParams, "a\u2028b": CodeInvalidParams, "a\u3164": CodeInvalidParams, "a\u2800b": CodeInvalidParams, "a\u00a0b": CodeInvalidParams,
 		"me@elsewhere": CodeInvalidParams, "@": CodeInvalidParams, "swarm:demo/1": 0, "Zoë K": 0, strings.Repeat("y", 200): 0,
 	} {
 		s, err := connect(n, local, Connect{Type: "agent"})

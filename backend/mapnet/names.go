@@ -4,8 +4,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"deskbell/backend/unseen"
 )
 
 // maxID is how long an id may be that somebody chooses, in bytes.
@@ -28,11 +29,14 @@ func checkLook(field, id string) error {
 	switch {
 	case len(id) > maxID:
 		return badParam(field, "must be at most %d bytes", maxID)
-	case strings.TrimSpace(id) != id, !utf8.ValidString(id), strings.ContainsFunc(id, unseen):
+	case strings.TrimSpace(id) != id, !utf8.ValidString(id), strings.ContainsFunc(id, hidden):
 		return badParam(field, "must have no control or invisible characters, and no space at its ends")
 	}
 	return nil
 }
+
+// hidden says whether a character shows nothing, but for the space between words.
+func hidden(r rune) bool { return r != ' ' && unseen.Is(r) }
 
 // maxName is how long the name may be that somebody goes by, in bytes, and the id of a scope: all that tells of them carries it.
 const maxName = 500
@@ -54,9 +58,6 @@ func clip(name, role *string) bool {
 	*name, *role = clipped(*name, maxName), clipped(*role, maxID)
 	return long
 }
-
-// unseen are the characters that show nothing, or change how others are shown.
-func unseen(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // maxCalled is how much of a name stands before an id, in letters, so that both are seen.
 const maxCalled = 40

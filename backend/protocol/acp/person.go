@@ -187,7 +187,7 @@ func (q *request) queryForPerson() (f form, err error) {
 
 func (q *request) toolForPerson() (form, error) {
 	request, _ := answers(nil)
-	return form{request: request, says: says{title: toolTitle(q.text("tool"), q.value("input")), rest: toolData(q),
+	return form{request: request, says: says{title: brief.Clip(gate.Describe(q.text("tool"), q.value("input")), maxTitle), rest: toolData(q),
 		body: "Asks you to use a tool and to give back what it says."}}, nil
 }
 
@@ -226,7 +226,7 @@ func (t *turn) forPerson(q *request, from crew.Agent, correlation string, s says
 
 // askLeave asks the person whether another agent may be asked to use a tool.
 func (t *turn) askLeave(ask *invocation, from, to crew.Agent, w crew.Work) (status, item string, err error) {
-	it := t.forPerson(ask.q, from, w.Correlation, says{title: toolTitle(w.Tool, ask.q.value("input"))})
+	it := t.forPerson(ask.q, from, w.Correlation, says{title: brief.Clip(gate.Describe(w.Tool, ask.q.value("input")), maxTitle)})
 	it.Kind, it.State, it.Priority = inbox.Question, inbox.Open, inbox.High
 	it.Content.Project, it.Content.Call = "for "+to.ID, &ask.subject.Call
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}

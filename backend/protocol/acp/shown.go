@@ -94,15 +94,3 @@ func firstLine(text, fallback string) string {
 	}
 	return brief.Clip(brief.Line(fallback), maxTitle)
 }
-
-// telling are the inputs that say most of a tool's use, best first.
-var telling = []string{"command", "file_path", "path", "url", "query", "prompt", "description"}
-
-func toolTitle(tool string, input []byte) string {
-	for _, name := range telling {
-		if text := wire.Text(input, name); text != "" {
-			return brief.Clip(brief.Breaks(tool+": "+text), maxTitle)
-		}
-	}
-	return brief.Clip(brief.Line(tool), maxTitle)
-}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/crew"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
@@ -137,7 +138,7 @@ func (t *turn) invokeTool(ask *invocation, from crew.Agent) (status, item string
 func (t *turn) used(ask *invocation, from, to crew.Agent) (inbox.Item, error) {
 	q, r := ask.q, ask.ruling
 	it := t.between(q, from, to, ask.correlation)
-	it.Title = toolTitle(q.text("tool"), q.value("input"))
+	it.Title = brief.Clip(gate.Describe(q.text("tool"), q.value("input")), maxTitle)
 	it.Content.Context = toolData(q)
 	if r.Verdict == gate.Deny { // it goes nowhere
 		it.State, it.Mailbox.State = inbox.Bounced, inbox.MailboxState(inbox.Bounced)

@@ -91,6 +91,8 @@ func TestWhatElseACallSays(t *testing.T) {
 		{"steps/toolCallRequest", `{"tool":{"name":"shell"},"arguments":{"command":{"value":["ls","-l"]}},"raw_command":"ls -l"}`, `{"command":["ls","-l"]}`, ``},
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","x;","rm","-rf","/"]}},"raw_command":"ls x; rm -rf /"}`, `{"command":["ls","x;","rm","-rf","/"]}`, `{"raw_command":"ls x; rm -rf /"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","x;","rm"]}},"raw_command":"ls 'x;' rm"}`, `{"command":["ls","x;","rm"]}`, ``},
+		{"steps/toolCallRequest", `{"tool":{"name":"run"},"arguments":{"command":{"value":"ls"},"code":{"value":"rm"}},"raw_command":"ls"}`, `{"command":"ls","code":"rm"}`, `{"raw_command":"ls"}`},
+		{"steps/toolCallRequest", `{"tool":{"name":"run"},"arguments":{"code":{"value":"ls"}},"raw_command":"ls"}`, `{"code":"ls"}`, `{"raw_command":"ls"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","a b"]}},"raw_command":"ls a b"}`, `{"command":["ls","a b"]}`, `{"raw_command":"ls a b"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["ls","*"]}},"raw_command":"ls *"}`, `{"command":["ls","*"]}`, `{"raw_command":"ls *"}`},
 		{"steps/toolCallRequest", `{"tool":{"name":"Bash"},"arguments":{"command":{"value":["bash","-lc","ls | wc"]}},"raw_command":"bash -lc \"ls | wc\""}`, `{"command":["bash","-lc","ls | wc"]}`, ``},
@@ -132,25 +134,16 @@ func TestAStepThatWaitsLetsItsRequestGo(t *testing.T) {
 	}
 }
 
-// A line about a call says what it does: what is looked for, and which files a patch changes.
+// A line about a patch says which files it changes; one about any other call is the gate's.
 func TestDescribe(t *testing.T) {
 	const change = `{"command":"*** Begin Patch\n*** Update File: src/a.go\n@@\n-*** Add File: no\n+x\n*** Add File: b c.md\n+y\n*** Delete File: /etc/x\n*** End Patch\n"}`
 	for _, c := range []struct{ tool, arguments, want string }{
-		{"Bash", `{"command":"ls","description":"d"}`, "Bash: ls"},
-		{"Bash", `{"command":["ls","x;","-l"],"description":"d"}`, "Bash: ls 'x;' -l"},
-		{"Bash", `{"command":[1],"description":"d"}`, "Bash: d"},
-		{"Grep", `{"pattern":"login","path":"src"}`, "Grep: login in src"},
-		{"Grep", `{"path":"src","pattern":"login"}`, "Grep: login in src"},
-		{"Glob", `{"pattern":"**/*.go"}`, "Glob: **/*.go"},
-		{"LS", `{"path":"src"}`, "LS: src"},
-		{"Edit", `{"file_path":"a","pattern":"x"}`, "Edit: a"},
-		{"search", `{"query":"q","path":"p"}`, "search: q in p"},
 		{patch.Tool, change, "apply_patch: change src/a.go, add b c.md, delete /etc/x"},
 		{patch.Tool, `{"command":"+x"}`, "apply_patch: +x"},
-		{"Bash", `{"command":"*** Begin Patch\n*** Update File: a"}`, "Bash: *** Begin Patch *** Update File: a"},
-		{"X", `{}`, "X"},
+		{patch.Tool, `{"path":"a"}`, "apply_patch: a"},
+		{"Bash", `{"command":"*** Begin Patch\n*** Update File: a"}`, "Bash: *** Begin Patch ⏎ *** Update File: a"},
 	} {
-		if got := brief.Line(describe(c.tool, []byte(c.arguments))); got != c.want {
+		if got := describe(c.tool, []byte(c.arguments)); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.tool, c.arguments, got, c.want)
 		}
 	}

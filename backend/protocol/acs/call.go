@@ -96,9 +96,6 @@ func present(editable []string, arguments []byte) []string {
 	})
 }
 
-// commandNames are the arguments that say what a tool runs.
-var commandNames = []string{"command", "cmd", "script"}
-
 // otherCommand is the raw_command of a call, where it is not exactly the command among its arguments, by whatever names that
 // goes: it cannot be told which of them the agent runs.
 func otherCommand(payload, arguments []byte) []byte {
@@ -108,12 +105,16 @@ func otherCommand(payload, arguments []byte) []byte {
 		return nil
 	}
 	same := false
-	for _, name := range commandNames {
-		if command, ok := wire.Get(arguments, name); ok {
-			if same = isText && gate.SameCommand(said, command); !same {
-				return raw
-			}
+	members, _ := wire.Members(arguments) // none where they have no names
+	for _, m := range members {
+		_, argumentIsText := wire.String(m.Value)
+		if !gate.NamesCommand(m.Name, argumentIsText) {
+			continue
 		}
+		if !isText || !gate.SameCommand(said, m.Value) {
+			return raw
+		}
+		same = same || gate.NamesCommand(m.Name, false) // what may be something else vouches for nothing
 	}
 	if same {
 		return nil
@@ -266,32 +267,15 @@ func title(s *step) string {
 	case "steps/preCompact":
 		return "Compact the context"
 	}
-	return brief.Clip(brief.Breaks(describe(c.Tool, c.Arguments)), maxTitle)
+	return brief.Clip(describe(c.Tool, c.Arguments), maxTitle)
 }
 
-// telling are the arguments that say most of a call, best first: what is looked for says more than where.
-var telling = []string{"command", "file_path", "url", "query", "pattern", "path", "prompt", "description"}
-
+// describe is one line about a call; of a patch, the files that it changes.
 func describe(tool string, arguments []byte) string {
-	for _, name := range telling {
-		raw, _ := wire.Get(arguments, name)
-		text, isText := wire.String(raw)
-		if words, ok := gate.Words(raw); !isText && ok && name == "command" {
-			text = gate.Typed(words)
-		}
-		switch {
-		case text == "":
-			continue
-		case name == "command" && tool == patch.Tool:
-			text = patched(text)
-		case name == "query" || name == "pattern":
-			if where := wire.Text(arguments, "path"); where != "" {
-				text += " in " + where
-			}
-		}
-		return tool + ": " + text
+	if text := wire.Text(arguments, "command"); text != "" && tool == patch.Tool {
+		return brief.Breaks(tool + ": " + patched(text))
 	}
-	return tool
+	return gate.Describe(tool, arguments)
 }
 
 // patchDoes is what a patch does to a file, as a word before its name.
@@ -327,7 +311,7 @@ func Retell(method string, params []byte) (line, turn string) {
 	tool := wire.Text(wireOf(payload, "tool"), "name")
 	switch method {
 	case "steps/toolCallRequest":
-		return brief.Clip(brief.Breaks(describe(tool, unwrap(wireOf(payload, "arguments")))), maxSummary), turn
+		return brief.Clip(describe(tool, unwrap(wireOf(payload, "arguments"))), maxSummary), turn
 	case "steps/toolCallResult":
 		return brief.Clip(brief.Line(tool+": "+wire.Text(payload, "exit_status")), maxSummary), turn
 	case "steps/userMessage":
@@ -347,7 +331,7 @@ func Retell(method string, params []byte) (line, turn string) {
 	}
 	if m, _, _ := lookup(method); m.mcp == toolsCall {
 		inner := wireOf(payload, "params")
-		return brief.Clip(brief.Breaks(describe(mcpTool(wire.Text(inner, "name")), wireOf(inner, "arguments"))), maxSummary), turn
+		return brief.Clip(describe(mcpTool(wire.Text(inner, "name")), wireOf(inner, "arguments")), maxSummary), turn
 	}
 	return "", turn
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
 	"deskbell/backend/pirpc"
@@ -111,7 +112,7 @@ func (l *live) gate(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask, g ga
 		return w.verdict(r.Verdict == gate.Allow, gate.RuleJudge+r.Rule.ID, r.Rule.Reason)
 	}
 	it := l.item(e, a)
-	it.Title, it.Content.Body, it.Content.Call = oneLine(describe(call), maxTitle), "", call
+	it.Title, it.Content.Body, it.Content.Call = brief.Clip(gate.Describe(call.Tool, call.Arguments), maxTitle), "", call
 	it.Content.Project = oneLine(call.Folder, 500)
 	it.Content.Request = &inbox.Request{Mode: inbox.Select, Options: inbox.LeaveOptions(false)}
 	if !l.judged(ctx, w, a, gate.Judgement{Subject: s, Item: it.ID}) {
@@ -188,17 +189,4 @@ func verdict(allow bool, reason string) pirpc.Answer {
 	}
 	text := string(wire.Compose([]wire.Member{{Name: "verdict", Value: wire.Quote(word)}, {Name: "reason", Value: wire.Quote(reason)}}))
 	return pirpc.Answer{Value: &text}
-}
-
-// telling are the arguments that say most of a call, best first.
-var telling = []string{"command", "path", "file_path", "url", "pattern", "query"}
-
-func describe(c *inbox.Call) string {
-	for _, name := range telling {
-		raw, _ := wire.Get(c.Arguments, name)
-		if text, ok := wire.String(raw); ok && text != "" {
-			return c.Tool + ": " + text
-		}
-	}
-	return c.Tool
 }
