@@ -204,7 +204,7 @@ func (s *Session) replace() {
 	s.Info = emptyInfo()
 	s.Info.Commands, s.Info.Models, s.Info.Levels = was.Commands, was.Models, was.Levels
 	s.failed, s.junk, s.said, s.known, s.named, s.rows = nil, nil, time.Time{}, time.Time{}, false, 0
-	s.had, s.left = map[string]bool{}, map[string]*Row{}
+	s.had, s.left, s.turned, s.late = map[string]bool{}, map[string]*Row{}, false, map[string]bool{}
 	s.fx.Was = &was
 	for _, e := range s.early { // what its extensions said while it came up
 		s.applyEarly(e)
@@ -323,6 +323,7 @@ func (s *Session) compaction(ended bool, f fields) {
 	r := s.compact
 	if s.compact = nil; r == nil { // one that gave up may end without a beginning
 		r = s.add(CompactionRow)
+		r.late = !s.turned
 		r.Title = clip(f.text("reason"), 100)
 	}
 	r.Open, r.Interrupted, r.Error = false, f.bool("aborted"), clip(f.text("errorMessage", "error_message"), maxText)
