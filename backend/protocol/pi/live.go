@@ -409,6 +409,7 @@ func (l *live) exit(how string, gone bool) {
 	l.save(ctx, true)
 	if gone {
 		l.endRules(ctx, l.key())
+		l.b.noDoubts(l.agent())
 		l.b.bounce(ctx)
 	}
 	l.forget()
