@@ -150,3 +150,22 @@ func TestPiRelayRecallsWhatWasNotWrittenDown(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A pi that has nothing of what was said before, as where it never wrote its file, does not pass for one that goes on.
+func TestPiThatForgotSaysSo(t *testing.T) {
+	h := openHouse(t)
+	p := h.farPi(farHello, 0)
+	one := farMessage("user", `"one"`, 0)
+	p.say(farSaid(one)...)
+	eventually(t, "it is told", func() bool { return strings.Contains(h.piText("far"), "one") })
+	p.lose()
+	p = h.farPi(farHello, 1)
+	p.answer("get_messages", `{"messages":[`+one+`]}`)
+	p.answer("get_commands", `{}`)
+	p.lose()
+	if got := h.piText("far"); strings.Contains(got, "pi has nothing") {
+		t.Errorf("it knows: %s", got)
+	}
+	h.farPi(farHello, 0)
+	eventually(t, "it says so", func() bool { return strings.Contains(h.piText("far"), "pi has nothing of what was said here before") })
+}

@@ -1,6 +1,7 @@
 package pirpc
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -105,8 +106,8 @@ func (s *Session) response(f fields) {
 	if p.row != nil {
 		s.ranBash(p.row, r)
 	}
-	if s.compacting && r.Command.Type == "compact" { // one that failed may have no other end
-		s.compaction(true, fields{"errorMessage": f.raw("error")})
+	if r.Command.Type == "compact" && (s.compacting || r.OK() && !s.summed) { // one that failed may have no other end, and that of the oldest says nothing else
+		s.compaction(true, fields{"reason": json.RawMessage(`"manual"`), "errorMessage": f.raw("error"), "result": r.Data})
 	}
 	s.settleEarly()
 }
@@ -319,7 +320,7 @@ func (s *Session) compaction(ended bool, f fields) {
 		}
 		return
 	}
-	s.compacting = false
+	s.compacting, s.summed = false, true
 	r := s.compact
 	if s.compact = nil; r == nil { // one that gave up may end without a beginning
 		r = s.add(CompactionRow)

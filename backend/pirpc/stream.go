@@ -106,6 +106,9 @@ func (s *Session) fill(r *Row, m fields) {
 	if r.Blocks == nil {
 		r.Blocks = blocks(m.raw("summary"))
 	}
+	if r.Kind == SystemRow {
+		r.Blocks = append(r.Blocks, instructions(m)...)
+	}
 	if r.Kind == CustomRow {
 		r.Title = clip(m.text("customType", "custom_type"), maxLabel)
 	}

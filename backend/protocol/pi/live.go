@@ -89,6 +89,7 @@ type epoch struct {
 	was     *pirpc.Info          // what was known of it when another took its place
 	since   time.Time            // when it was enrolled
 	written bool                 // some of its rows are written down
+	told    bool                 // something was said in it before, by whomever
 	offset  int                  // rows that were there before
 	left    map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them; nil: nothing goes on
 	joined  map[int]pirpc.Row    // those of them that went on, by the numbers that they have now
@@ -143,7 +144,7 @@ func (l *live) introduce(e *epoch) {
 	e.said = l.b.Now()
 	l.mu.Unlock()
 	var had struct {
-		Messages int `json:"messageCount"`
+		Messages *int `json:"messageCount"`
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
 	select {
@@ -151,7 +152,12 @@ func (l *live) introduce(e *epoch) {
 	case <-e.ctx.Done():
 		return
 	}
-	if had.Messages > 0 { // also of a relay that is back: what a hub was told in the moment before it was killed is written down nowhere
+	if had.Messages == nil {
+		had.Messages = new(int)
+	} else if *had.Messages == 0 && e.told {
+		l.note("pi has nothing of what was said here before: its model knows none of it, and what the hub did not hear of it cannot be read")
+	}
+	if *had.Messages > 0 { // also of a relay that is back: what a hub was told in the moment before it was killed is written down nowhere
 		if r, err := l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}); err != nil && l.epoch() == e {
 			l.note("what was said in this session before, while the hub did not follow it, could not be read: " + cmp.Or(oneLine(r.Error, 500), "pi gave no answer"))
 		}

@@ -208,6 +208,7 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e.offset, e.agent, e.key, e.since = had.Rows, agent, key, l.b.Now()
+	e.told = slices.ContainsFunc(newest, func(r *pirpc.Row) bool { return r.Kind == pirpc.UserRow || r.Kind == pirpc.AssistantRow })
 	if l.again {
 		e.left = leftOpen(newest)
 	}
