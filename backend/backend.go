@@ -170,7 +170,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 	h.mailbox = mailbox.New(mailbox.Config{
 		Store: h.store, Inbox: h.inbox, Now: h.now, Limits: h.limits, Operator: h.operator, Receipt: ma2h.Receipt, Webhook: h.webhook,
 		Seal:   h.seal,
-		OnMail: h.mailed, OnChange: func() { h.desk.Touch("agents") }, Log: h.log,
+		OnMail: h.mailed, OnChange: func() { h.desk.Touch(desk.TopicAgents) }, Log: h.log,
 	})
 	if err := h.guard(ctx); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 		AllowLoopback: func() bool { return h.settings.Get().Bool(settings.AllowLoopback) },
 		Changed: func(o inbox.Owed) {
 			if o.EntryKey != "" {
-				h.desk.Touch("agents")
+				h.desk.Touch(desk.TopicAgents)
 			} else {
 				h.inbox.Moved(o.ItemID)
 			}
@@ -352,7 +352,7 @@ func (h *Hub) SetNotifications(available bool, reason string) {
 	h.mu.Lock()
 	h.notifications = notifications{available, reason}
 	h.mu.Unlock()
-	h.desk.Touch("settings")
+	h.desk.Touch(desk.TopicSettings)
 }
 
 func (h *Hub) notificationState() (bool, string) {

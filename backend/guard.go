@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"deskbell/backend/desk"
 	"deskbell/backend/gate"
 	"deskbell/backend/guardian"
 	"deskbell/backend/protocol/acs"
@@ -14,10 +15,10 @@ import (
 func (h *Hub) guard(ctx context.Context) (err error) {
 	home, _ := os.UserHomeDir() // without it, "~" in a rule matches nothing
 	retention := func() time.Duration { return h.settings.Get().Retention() }
-	changed := func() { h.desk.Touch("guardian") }
+	changed := func() { h.desk.Touch(desk.TopicGuardian) }
 	h.gate, err = gate.New(ctx, gate.Config{
 		Store: h.store, Now: h.now, Place: gate.Place{Location: time.Local, Home: home}, Operator: h.operator, Retention: retention,
-		OnChange: func() { h.desk.Touch("rules"); changed() }, OnRules: h.judgeWaiting, Log: h.log,
+		OnChange: func() { h.desk.Touch(desk.TopicRules); changed() }, OnRules: h.judgeWaiting, Log: h.log,
 	})
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (h *Hub) agentChanged(agent string, reclassify bool) {
 			h.log.Error("who messages are for", "agent", agent, "err", err)
 		}
 	}
-	h.desk.Touch("agents")
+	h.desk.Touch(desk.TopicAgents)
 }
 
 // secret finds what a callback's reference names: env:NAME of the listed variables, secret:NAME unless the operator

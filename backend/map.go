@@ -50,7 +50,7 @@ func (h *Hub) newMAP(ctx context.Context, set *schemas.Set, isOperator func(stri
 		OnPerson:   func() { h.mapv1.Nudge() },
 		OnHanded:   func(item string) { h.mapv1.Handed(item) },
 		OnPresence: func(agent string, connected bool) { h.mapv1.Presence(agent, connected) },
-		OnChange:   func() { h.desk.Touch("map") },
+		OnChange:   func() { h.desk.Touch(desk.TopicMap) },
 		Log:        h.log, Limits: mapnet.DefaultLimits(),
 	})
 	if err != nil {

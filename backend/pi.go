@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"deskbell/backend/desk"
 	"deskbell/backend/protocol/pi"
 	"deskbell/backend/settings"
 	"deskbell/backend/transcript"
@@ -35,7 +36,7 @@ func (h *Hub) newPi() *pi.Binding {
 	return pi.New(pi.Config{
 		Inbox: h.inbox, Mailbox: h.mailbox, Fleet: h.fleet, Gate: h.gate, Transcripts: h.store.Transcripts(), Program: h.cfg.Pi,
 		GateFile: filepath.Join(h.cfg.Data, PiGateFile), Depth: func() int { return h.settings.Get().Int(settings.InboxDepth) },
-		OnChange: func() { h.desk.Touch("pi") }, OnEnd: func() { h.desk.Touch("pi"); h.desk.Touch("fleet") }, Now: h.now, Log: h.log,
+		OnChange: func() { h.desk.Touch(desk.TopicPi) }, OnEnd: func() { h.desk.Touch(desk.TopicPi); h.desk.Touch(desk.TopicAgents) }, Now: h.now, Log: h.log,
 	})
 }
 

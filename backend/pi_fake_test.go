@@ -52,6 +52,7 @@ type fakePi struct {
 	bash     json.RawMessage // the id of a command that runs
 	command  json.RawMessage // the id of an extension's command that waits for its answer
 	hold     bool            // what it says waits, so that it goes out at once
+	had      int             // messages of before
 }
 
 type record = map[string]any
@@ -77,7 +78,7 @@ func (f *fakePi) run(args []string) int {
 		case "--api-key":
 			f.api = args[i+1]
 		case "--session":
-			f.session = strings.TrimSuffix(filepath.Base(args[i+1]), ".jsonl")
+			f.session, f.had = strings.TrimSuffix(filepath.Base(args[i+1]), ".jsonl"), 1
 		case "--fail":
 			fmt.Fprintln(os.Stderr, `Error: Model "x/y" not found.`)
 			return 1
@@ -169,7 +170,7 @@ func (f *fakePi) run(args []string) int {
 				ok(json.RawMessage(*f.nameless))
 				continue
 			}
-			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": f.model, "provider": "p", "input": []string{"text"}}, "thinkingLevel": f.level, "messageCount": 0})
+			ok(record{"sessionId": f.session, "sessionFile": "/sessions/" + f.session + ".jsonl", "model": record{"id": f.model, "provider": "p", "input": []string{"text"}}, "thinkingLevel": f.level, "messageCount": f.had + len(f.prompts)})
 		case "new_session":
 			f.say(record{"type": "extension_ui_request", "id": "up", "method": "notify", "message": "up in a new session"})
 			f.say(record{"type": "extension_ui_request", "id": "up2", "method": "setTitle", "title": "a new title"})

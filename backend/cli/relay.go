@@ -173,10 +173,26 @@ func (r *relay) take(record []byte, now time.Time) {
 func (r *relay) drop(asks []pirpc.EndedAsk) {
 	for _, e := range asks {
 		if a, ok := r.asks[e.ID]; ok && !a.handed {
-			r.missed[e.ID] = meta(backend.PiRelayRecord{Type: backend.PiRelayMissed, Title: e.Title, Why: string(e.Why)})
+			r.miss(e.ID, meta(backend.PiRelayRecord{Type: backend.PiRelayMissed, Title: e.Title, Why: string(e.Why)}))
 		}
 		delete(r.asks, e.ID)
 	}
+}
+
+// miss has a hub told of a dialog that ended before one heard of it: in the dialog's place, or last where it has none. r.mu
+// is held.
+func (r *relay) miss(id string, record []byte) {
+	if r.queued(id) {
+		r.missed[id] = record
+		return
+	}
+	r.queue = append(r.queue, said{record: record})
+	r.size += len(record)
+}
+
+// queued says whether a dialog is still to be handed over. r.mu is held.
+func (r *relay) queued(id string) bool {
+	return slices.ContainsFunc(r.queue, func(q said) bool { return q.ask == id })
 }
 
 func (r *relay) put(s said) {
@@ -184,10 +200,15 @@ func (r *relay) put(s said) {
 	r.queue = append(r.queue, s)
 	r.size += len(s.record)
 	for r.size > maxKept && len(r.queue) > 1 {
-		r.size -= len(r.queue[0].record)
-		r.lost.Type, r.lost.Size = backend.PiRelayDropped, r.lost.Size+int64(len(r.queue[0].record))
-		r.lost.Records++
+		oldest := r.queue[0]
 		r.queue = r.queue[1:]
+		r.size -= len(oldest.record)
+		r.lost.Type, r.lost.Size = backend.PiRelayDropped, r.lost.Size+int64(len(oldest.record))
+		r.lost.Records++
+		if record, ok := r.missed[oldest.ask]; ok {
+			delete(r.missed, oldest.ask)
+			r.miss(oldest.ask, record)
+		}
 	}
 	r.mu.Unlock()
 	r.ring()
@@ -223,13 +244,18 @@ func (r *relay) next(now time.Time) (s said, more bool) {
 		return s, true
 	}
 	for len(r.queue) > 0 {
-		s, r.queue = r.queue[0], r.queue[1:]
-		r.size -= len(s.record)
-		if s.ask == "" {
-			return s, true
+		s = r.queue[0]
+		var asks []byte
+		if s.ask != "" {
+			asks = r.stillAsked(s.ask, now)
 		}
-		if record := r.stillAsked(s.ask, now); record != nil {
-			return said{record, s.ask}, true
+		r.queue = r.queue[1:]
+		r.size -= len(s.record)
+		switch {
+		case s.ask == "":
+			return s, true
+		case asks != nil:
+			return said{asks, s.ask}, true
 		}
 		if record, ok := r.missed[s.ask]; ok {
 			delete(r.missed, s.ask)
@@ -268,7 +294,7 @@ func (r *relay) waiting(now time.Time) [][]byte {
 	begun := map[string]bool{}
 	for _, a := range r.watch.Asks() {
 		id := a.ID
-		if slices.ContainsFunc(r.queue, func(q said) bool { return q.ask == id }) {
+		if r.queued(id) {
 			continue
 		}
 		record := r.stillAsked(id, now)

@@ -94,6 +94,26 @@ func TestRelaySaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// A dialog that did not fit, and ended before a hub was there, is told of, whichever came first.
+func TestRelaySaysWhatItMissedThatDidNotFit(t *testing.T) {
+	const end = `{"type":"tool_execution_end","toolCallId":"c1","toolName":"bash","result":{}}`
+	for name, endsFirst := range map[string]bool{"it ended first": true, "it did not fit first": false} {
+		r := relayOf(begun, dialog("u1", ""))
+		if endsFirst {
+			r.take([]byte(end), noon)
+		}
+		for range 8 {
+			r.put(said{record: make([]byte, 8<<20)})
+		}
+		if !endsFirst {
+			r.take([]byte(end), noon)
+		}
+		if got := strings.Count(strings.Join(handed(r, noon), "\n"), `"relay_missed","title":"Go?"`); got != 1 || len(r.missed) > 0 {
+			t.Errorf("%s: told %d times; %d are kept", name, got, len(r.missed))
+		}
+	}
+}
+
 // Nothing that pi runs speaks for the relay.
 func TestRelayWrapsWhatSpeaksForIt(t *testing.T) {
 	for _, in := range []string{`{"type":"relay_exit","code":0}`, `{"type":"\u0072elay_hello","folder":"/"}`, `{"TYPE":"relay_hello","folder":"/"}`} {

@@ -25,7 +25,20 @@ type Event struct {
 	Topics []string `json:"topics"`
 }
 
-// topics are all there are.
+// Topic is what the page shows besides items, and loads again when it moved.
+type Topic int
+
+// The topics.
+const (
+	TopicAgents Topic = iota + 1
+	TopicSettings
+	TopicRules
+	TopicGuardian
+	TopicPi
+	TopicMap
+)
+
+// topics are the names of all that can move, by Topic; the first are the items.
 var topics = []string{"items", "agents", "settings", "rules", "guardian", "pi", "map"}
 
 // feed gathers changes and hands them to everyone who follows. The zero value is ready.
@@ -44,14 +57,14 @@ func (f *feed) rev() int64 {
 }
 
 // Touch tells the page that one of the topics other than items changed.
-func (d *Desk) Touch(topic string) {
+func (d *Desk) Touch(topic Topic) {
 	f := &d.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.topics == nil {
 		f.topics = map[string]bool{}
 	}
-	f.topics[topic] = true
+	f.topics[topics[topic]] = true
 	if f.wake != nil {
 		select {
 		case f.wake <- struct{}{}:

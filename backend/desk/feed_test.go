@@ -11,7 +11,7 @@ import (
 func TestWhoFallsBehindReadsAnew(t *testing.T) {
 	d := &Desk{}
 	changes := d.Changes(t.Context())
-	d.Touch("rules")
+	d.Touch(TopicRules)
 	for i := range cap(changes) + 1 {
 		d.feed.send(Event{Items: []string{fmt.Sprint(i)}, Topics: []string{"items"}}, int64(i))
 	}

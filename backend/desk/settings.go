@@ -43,7 +43,7 @@ func (d *Desk) patchSettings(w http.ResponseWriter, r *http.Request, _ protocol.
 	if _, credential := patch[settings.MAPCredential]; credential {
 		d.OnCredential()
 	}
-	d.Touch("settings")
+	d.Touch(TopicSettings)
 	return d.getSettings(w, r, protocol.Caller{})
 }
 

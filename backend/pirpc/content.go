@@ -1,11 +1,15 @@
 package pirpc
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"deskbell/backend/brief"
+	"deskbell/backend/wire"
 )
 
 // The bounds of what is kept of one row, in bytes. What is cut is said to be cut.
@@ -145,6 +149,39 @@ func call(f fields) Block {
 
 func other(raw json.RawMessage) Block {
 	return Block{Kind: OtherBlock, Text: Text(clip(string(raw), maxRaw)), Cut: len(raw) > maxRaw}
+}
+
+// instructions are the parts of a system message beside its content: named sections, in their order, where null ends an
+// earlier one, and the tools that come and go with it.
+func instructions(m fields) []Block {
+	var parts []any
+	d := json.NewDecoder(bytes.NewReader(m.raw("sections")))
+	if at, err := d.Token(); err == nil && at == json.Delim('{') {
+		for d.More() && len(parts) < maxBlocks {
+			var text json.RawMessage
+			name, err := d.Token()
+			if err != nil || d.Decode(&text) != nil {
+				break
+			}
+			parts = append(parts, fmt.Sprintf("%s:\n\n%s", name, cmp.Or(str(text), string(text))))
+		}
+	}
+	for _, change := range []struct{ name, what string }{{"toolsAdded", "Tools from here on:"}, {"toolsRemoved", "No tools any more:"}} {
+		for i, tool := range m.array(change.name) {
+			if i == 0 {
+				parts = append(parts, change.what)
+			}
+			parts = append(parts, tool)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	raw, err := wire.Marshal(parts)
+	if err != nil { // it was just read
+		return nil
+	}
+	return blocks(raw)
 }
 
 // words is the text of blocks, without what is no text.

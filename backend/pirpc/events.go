@@ -1,6 +1,7 @@
 package pirpc
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -105,8 +106,8 @@ func (s *Session) response(f fields) {
 	if p.row != nil {
 		s.ranBash(p.row, r)
 	}
-	if s.compacting && r.Command.Type == "compact" { // one that failed may have no other end
-		s.compaction(true, fields{"errorMessage": f.raw("error")})
+	if r.Command.Type == "compact" && (s.compacting || r.OK() && !s.summed) { // one that failed may have no other end, and that of the oldest says nothing else
+		s.compaction(true, fields{"reason": json.RawMessage(`"manual"`), "errorMessage": f.raw("error"), "result": r.Data})
 	}
 	s.settleEarly()
 }
@@ -204,7 +205,7 @@ func (s *Session) replace() {
 	s.Info = emptyInfo()
 	s.Info.Commands, s.Info.Models, s.Info.Levels = was.Commands, was.Models, was.Levels
 	s.failed, s.junk, s.said, s.known, s.named, s.rows = nil, nil, time.Time{}, time.Time{}, false, 0
-	s.had, s.left = map[string]bool{}, map[string]*Row{}
+	s.had, s.left, s.turned, s.late = map[string]bool{}, map[string]*Row{}, false, map[string]bool{}
 	s.fx.Was = &was
 	for _, e := range s.early { // what its extensions said while it came up
 		s.applyEarly(e)
@@ -319,10 +320,11 @@ func (s *Session) compaction(ended bool, f fields) {
 		}
 		return
 	}
-	s.compacting = false
+	s.compacting, s.summed = false, true
 	r := s.compact
 	if s.compact = nil; r == nil { // one that gave up may end without a beginning
 		r = s.add(CompactionRow)
+		r.late = !s.turned
 		r.Title = clip(f.text("reason"), 100)
 	}
 	r.Open, r.Interrupted, r.Error = false, f.bool("aborted"), clip(f.text("errorMessage", "error_message"), maxText)

@@ -104,7 +104,10 @@ func (s *Session) fresh(messages []json.RawMessage) (fresh []fields, unsure bool
 		own := role == "user" || role == "assistant" || role == "toolResult" // of what else was said pi's file has a later time
 		switch {
 		case m == nil, role == "custom" && string(m["display"]) == "false":
+		case s.late[name]: // it was told to its end by itself, or will be
 		case role == "toolResult" && len(fresh) == 0 && s.left[name] == nil: // of a call that has its row
+		case role != "toolResult" && s.left[name] != nil:
+			fresh = append(fresh, m)
 		case !s.said.IsZero() && (at.IsZero() || !at.Before(s.said)): // it came by itself
 		case s.known.IsZero():
 			fresh = append(fresh, m)
@@ -136,7 +139,7 @@ func (s *Session) retell(messages []fields) {
 			s.ended(r, m)
 			s.whole(r, name)
 			for _, b := range r.Blocks {
-				if b.Kind == CallBlock && !(joined && s.left["call "+b.Call] != nil) {
+				if b.Kind == CallBlock && !s.late["call "+b.Call] && !(joined && s.left["call "+b.Call] != nil) {
 					t := s.add(ToolRow)
 					t.Interrupted = true // until there is a result
 					t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}

@@ -395,3 +395,33 @@ func TestDialogsThatPiEnds(t *testing.T) {
 		t.Errorf("no dialog ended with the process: %v", r.answered)
 	}
 }
+
+// What the instructions of a session are is kept, wherever its message has them, in their order.
+func TestInstructionsAreKept(t *testing.T) {
+	const message = `{"role":"system","content":"","sections":{"preamble":"You are pi.","rules":"Be brief.","tools":null},"toolsAdded":[{"name":"read","description":"reads a file"}],"toolsRemoved":[{"name":"write"}]}`
+	s := tell(`{"type":"message_start","message":`+message+`}`, `{"type":"message_end","message":`+message+`}`)
+	var got []string
+	for _, b := range s.rows[0].Blocks {
+		got = append(got, string(b.Text))
+	}
+	want := []string{"preamble:\n\nYou are pi.", "rules:\n\nBe brief.", "tools:\n\nnull", "Tools from here on:", `{"name":"read","description":"reads a file"}`, "No tools any more:", `{"name":"write"}`}
+	if len(s.rows) != 1 || s.rows[0].Kind != SystemRow || !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// The oldest generation says nothing of a compaction that it was told to do but its answer: that is its row. Of a later one
+// the answer adds nothing.
+func TestACompactionOfTheOldestGenerationHasItsRow(t *testing.T) {
+	for name, events := range map[string][]string{
+		"the oldest": nil,
+		"a later":    {`{"type":"compaction_start","reason":"manual"}`, `{"type":"compaction_end","reason":"manual","result":{"summary":"so far"}}`},
+	} {
+		s := tell(`{"type":"compaction_start","reason":"threshold"}`, `{"type":"compaction_end","reason":"threshold","result":{"summary":"before"}}`)
+		id := s.command(t, Command{Type: "compact"})
+		s.tell(append(events, `{"type":"response","command":"compact","id":"`+id+`","success":true,"data":{"summary":"so far","firstKeptEntryId":"e","tokensBefore":9}}`)...)
+		if len(s.rows) != 2 || s.rows[1].Kind != CompactionRow || s.rows[1].Title != "manual" || plain(s.rows[1].Blocks) != "so far" || s.rows[1].Open {
+			t.Errorf("%s: %s", name, titles(s.rows))
+		}
+	}
+}

@@ -48,7 +48,12 @@ type Row struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 
 	slots map[string]int // of an open assistant's message: where in Blocks each streamed piece goes
+	late  bool
 }
+
+// Late says that its beginning may have been in an earlier life of the session: it was not seen in this one, or is said
+// again to one that met it in the middle.
+func (r *Row) Late() bool { return r.late }
 
 // Tool is a call and what came of it.
 type Tool struct {

@@ -64,6 +64,9 @@ type Session struct {
 	known    time.Time       // until when an earlier life of it was followed; zero: it had none
 	had      map[string]bool // what has a row of its own, by rowName
 	left     map[string]*Row // the rows of that life which were broken off, by rowName
+	turned   bool            // a turn has begun here, or gone on: what begins from now on is new
+	summed   bool            // a summary was made since one was last asked for
+	late     map[string]bool // what was under way when this life began, and said by itself here, by rowName
 	gone     map[string]bool // the calls that the session before this one left open
 	early    []early         // what came while another session may be on its way
 	title    string          // as it was before that
@@ -82,7 +85,7 @@ type Session struct {
 
 // New returns a session before its first record. rows is how many rows its transcript has already.
 func New(rows int) *Session {
-	return &Session{rows: rows, messages: map[string]*Row{}, pending: map[string]pending{}, had: map[string]bool{}, left: map[string]*Row{}, Info: emptyInfo()}
+	return &Session{rows: rows, messages: map[string]*Row{}, pending: map[string]pending{}, had: map[string]bool{}, left: map[string]*Row{}, late: map[string]bool{}, Info: emptyInfo()}
 }
 
 func emptyInfo() Info {
@@ -266,6 +269,7 @@ func (s *Session) expect(c Command) (id string, line []byte) {
 	if within := specs[c.Type].within; within > 0 {
 		p.deadline = s.now.Add(within)
 	}
+	s.summed = s.summed && c.Type != "compact"
 	if c.Type == "bash" {
 		text, _ := c.Params["command"].(string)
 		p.row = s.add(BashRow)

@@ -31,6 +31,7 @@ func messageKey(f, m fields) string {
 func (s *Session) message(f fields, ended bool) {
 	m := f.object("message")
 	role := m.text("role")
+	s.begun(m)
 	if role == "toolResult" || role == "tool_result" {
 		if ended {
 			s.toolResult(m)
@@ -48,7 +49,7 @@ func (s *Session) message(f fields, ended bool) {
 			s.touch(r)
 		}
 		r = s.messageRow(role)
-		s.begun(m)
+		r.late = ended && !s.turned
 		s.keep(key, r)
 	}
 	s.fill(r, m)
@@ -56,7 +57,9 @@ func (s *Session) message(f fields, ended bool) {
 	if ended {
 		delete(s.messages, key)
 		s.ended(r, m)
+		s.isLate(r)
 	}
+	s.turned = s.turned || r.Kind == UserRow || r.Kind == AssistantRow
 	s.touch(r)
 }
 
@@ -102,6 +105,9 @@ func (s *Session) fill(r *Row, m fields) {
 	r.Blocks = blocks(m.raw("content"))
 	if r.Blocks == nil {
 		r.Blocks = blocks(m.raw("summary"))
+	}
+	if r.Kind == SystemRow {
+		r.Blocks = append(r.Blocks, instructions(m)...)
 	}
 	if r.Kind == CustomRow {
 		r.Title = clip(m.text("customType", "custom_type"), maxLabel)
@@ -155,6 +161,7 @@ func (s *Session) stream(f fields) {
 	joined := r == nil
 	if joined {
 		r = s.messageRow("assistant")
+		r.late = !s.turned
 		s.begun(copyOf(f, e))
 		r.Open = true
 		s.keep(key, r)
@@ -286,7 +293,8 @@ func (s *Session) tool(part string, f fields) {
 			s.tools = s.tools[1:]
 		}
 		r = s.add(ToolRow)
-		r.Open, r.Tool = true, &Tool{Call: id, Parent: clip(f.text("parentToolCallId"), maxLabel)}
+		r.Open, r.late, r.Tool = true, !s.turned, &Tool{Call: id, Parent: clip(f.text("parentToolCallId"), maxLabel)}
+		s.isLate(r)
 		s.tools = append(s.tools, r)
 		s.begun(nil)
 	}
@@ -357,12 +365,19 @@ func (s *Session) toolResult(m fields) {
 	s.touch(r)
 }
 
-// begun notes when the first thing of this life was said or done, by the message's own time where it has one.
+// begun notes when the first thing of this life was said or done, by the message's own time where it has one: what was
+// under way then is older than its first piece.
 func (s *Session) begun(m fields) {
-	if !s.said.IsZero() {
-		return
-	}
-	if s.said = saidAt(m); s.said.IsZero() {
+	if at := saidAt(m); !at.IsZero() && (s.said.IsZero() || at.Before(s.said)) {
+		s.said = at
+	} else if s.said.IsZero() {
 		s.said = s.now
+	}
+}
+
+// isLate notes a row of which a history has nothing to add.
+func (s *Session) isLate(r *Row) {
+	if name := rowName(r.Kind, r.Said, r.Tool); r.late && name != "" {
+		s.late[name] = true
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,22 +78,25 @@ type live struct {
 
 // epoch is one session in the process: pi may put another in its place.
 type epoch struct {
-	ctx    context.Context // ends with it
-	cancel context.CancelFunc
-	began  time.Time
-	ready  chan struct{} // closed when it is enrolled
-	read   chan struct{} // closed when what it said before is known
-	agent  string        // as the fleet knows it, once it is enrolled
-	key    string
-	rec    transcript.Session
-	was    *pirpc.Info          // what was known of it when another took its place
-	offset int                  // rows that were there before
-	left   map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them; nil: nothing goes on
-	joined map[int]pirpc.Row    // those of them that went on, by the numbers that they have now
-	dirty  map[int]*pirpc.Row
-	moved  bool
-	over   bool
-	said   time.Time // when it answered who it is, whatever it said
+	ctx     context.Context // ends with it
+	cancel  context.CancelFunc
+	began   time.Time
+	ready   chan struct{} // closed when it is enrolled
+	read    chan struct{} // closed when what it said before is known
+	agent   string        // as the fleet knows it, once it is enrolled
+	key     string
+	rec     transcript.Session
+	was     *pirpc.Info          // what was known of it when another took its place
+	since   time.Time            // when it was enrolled
+	written bool                 // some of its rows are written down
+	told    bool                 // something was said in it before, by whomever
+	offset  int                  // rows that were there before
+	left    map[string]pirpc.Row // rows of before that were open when their hub was lost, by what went on in them; nil: nothing goes on
+	joined  map[int]pirpc.Row    // those of them that went on, by the numbers that they have now
+	dirty   map[int]*pirpc.Row
+	moved   bool
+	over    bool
+	said    time.Time // when it answered who it is, whatever it said
 }
 
 func newEpoch(ctx context.Context, now time.Time) *epoch {
@@ -140,7 +144,7 @@ func (l *live) introduce(e *epoch) {
 	e.said = l.b.Now()
 	l.mu.Unlock()
 	var had struct {
-		Messages int `json:"messageCount"`
+		Messages *int `json:"messageCount"`
 	}
 	_ = json.Unmarshal(state.Data, &had) // what is not there is none
 	select {
@@ -148,7 +152,12 @@ func (l *live) introduce(e *epoch) {
 	case <-e.ctx.Done():
 		return
 	}
-	if had.Messages > 0 && (e.offset == 0 || e.left == nil) { // a relay that is back hands over itself what was said meanwhile
+	if had.Messages == nil {
+		had.Messages = new(int)
+	} else if *had.Messages == 0 && e.told {
+		l.note("pi has nothing of what was said here before: its model knows none of it, and what the hub did not hear of it cannot be read")
+	}
+	if *had.Messages > 0 { // also of a relay that is back: what a hub was told in the moment before it was killed is written down nowhere
 		if r, err := l.call(e.ctx, e, pirpc.Command{Type: "get_messages"}); err != nil && l.epoch() == e {
 			l.note("what was said in this session before, while the hub did not follow it, could not be read: " + cmp.Or(oneLine(r.Error, 500), "pi gave no answer"))
 		}
@@ -227,6 +236,9 @@ func (l *live) tick() {
 func (l *live) apply(fx pirpc.Effects) {
 	for _, record := range fx.Write {
 		l.write(record)
+	}
+	if slices.ContainsFunc(fx.Results, func(r pirpc.Result) bool { return r.Command.Type == "get_messages" }) {
+		l.cur.recall(fx.Rows)
 	}
 	for _, r := range fx.Rows {
 		l.cur.dirty[r.N] = r
@@ -403,6 +415,7 @@ func (l *live) exit(how string, gone bool) {
 	l.save(ctx, true)
 	if gone {
 		l.endRules(ctx, l.key())
+		l.b.noDoubts(l.agent())
 		l.b.bounce(ctx)
 	}
 	l.forget()

@@ -1,8 +1,12 @@
 package pi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"time"
 
 	"deskbell/backend/pirpc"
 	"deskbell/backend/transcript"
@@ -13,6 +17,41 @@ import (
 
 // lately is how many rows are looked at for those.
 const lately = 200
+
+// recall is how long what such a pi says waits to be written down until it is known what was said before.
+const recall = 5 * time.Second
+
+// recalls says whether what a session says waits for that.
+func (l *live) recalls(e *epoch) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-e.read:
+		return false
+	default:
+	}
+	return e.left != nil && !e.over && l.b.Now().Before(e.since.Add(recall))
+}
+
+// recall puts the rows of what was said before this hub was there ahead of those of what it heard, as long as none of
+// these is written down. l.mu is held.
+func (e *epoch) recall(said []*pirpc.Row) {
+	if e.left == nil || e.written {
+		return
+	}
+	heard, earlier := slices.Collect(maps.Values(e.dirty)), 0
+	for _, r := range said {
+		if r.N > len(heard) {
+			r.N -= len(heard)
+			earlier++
+		}
+	}
+	clear(e.dirty)
+	for _, r := range heard {
+		r.N += earlier
+		e.dirty[r.N] = r
+	}
+}
 
 // newest are the rows of a session that came last, in such numbers that the next one is 1.
 func (b *Binding) newest(ctx context.Context, had transcript.Session) (newest []*pirpc.Row, err error) {
@@ -30,16 +69,35 @@ func (b *Binding) newest(ctx context.Context, had transcript.Session) (newest []
 	return newest, err
 }
 
-// leftOpen are those of rows that were broken off when the relay lost the hub, by what went on in them.
+// leftOpen are those of rows that were broken off when the relay lost the hub, by what went on in them: nothing of an
+// earlier turn, which the next one has ended.
 func leftOpen(rows []*pirpc.Row) map[string]pirpc.Row {
 	left := map[string]pirpc.Row{}
 	for _, r := range rows {
-		if r.Interrupted {
-			left[goingOn(r)] = *r
+		if r.Kind == pirpc.UserRow || r.Kind == pirpc.AssistantRow {
+			clear(left)
+		}
+		name := goingOn(r)
+		delete(left, name)
+		if r.Interrupted && name != "" {
+			left[name] = *r
 		}
 	}
-	delete(left, "")
 	return left
+}
+
+// goesOn says whether what began in a row of before may be what is said in this one.
+func goesOn(was, now *pirpc.Row) bool {
+	if !now.Late() || !was.Said.IsZero() && !now.Said.IsZero() && !was.Said.Equal(now.Said) {
+		return false
+	}
+	return was.Tool == nil || now.Tool.Arguments == nil || sameJSON(was.Tool.Arguments, now.Tool.Arguments) // models count their calls anew
+}
+
+// sameJSON says whether two texts are the same JSON but for white space, which is not written down.
+func sameJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // goingOn names what goes on in a row, of which there is one at a time; "" where nothing can go on.
@@ -57,7 +115,8 @@ func goingOn(r *pirpc.Row) string {
 func (e *epoch) storedRow(r *pirpc.Row) (transcript.Row, error) {
 	had, known := e.joined[r.N]
 	if name := goingOn(r); !known && name != "" {
-		if had, known = e.left[name]; known {
+		had, known = e.left[name]
+		if known = known && goesOn(&had, r); known {
 			delete(e.left, name)
 			e.joined[r.N] = had
 		}

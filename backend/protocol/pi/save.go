@@ -136,6 +136,9 @@ func (l *live) saveEpoch(ctx context.Context, e *epoch, over, anyway bool) error
 		}
 		close(e.ready)
 	}
+	if l.recalls(e) {
+		return nil
+	}
 	rows, moved, err := l.gather(e)
 	if err != nil || (len(rows) == 0 && !moved) {
 		return err
@@ -204,7 +207,8 @@ func (l *live) enrol(ctx context.Context, e *epoch, id string, now bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e.offset, e.agent, e.key = had.Rows, agent, key
+	e.offset, e.agent, e.key, e.since = had.Rows, agent, key, l.b.Now()
+	e.told = slices.ContainsFunc(newest, func(r *pirpc.Row) bool { return r.Kind == pirpc.UserRow || r.Kind == pirpc.AssistantRow })
 	if l.again {
 		e.left = leftOpen(newest)
 	}
@@ -290,6 +294,7 @@ func (l *live) gather(e *epoch) (rows []transcript.Row, moved bool, err error) {
 		rows = append(rows, stored)
 	}
 	slices.SortFunc(rows, func(a, b transcript.Row) int { return a.N - b.N })
+	e.written = e.written || len(rows) > 0
 	clear(e.dirty)
 	moved, e.moved = e.moved, false
 	return rows, moved, nil

@@ -83,8 +83,8 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		if s.Folder == "" {
 			s.Folder = startedIn(had)
 		}
-		kept, gated := again(had.Args, b.GateFile)
-		s.Args, s.Gate = append(kept, s.Args...), s.Gate || gated
+		args, gated := again(had.Args, b.GateFile)
+		s.Args, s.Gate = append(args, s.Args...), s.Gate || gated
 	}
 	if info, err := os.Stat(s.Folder); err != nil || !info.IsDir() || !filepath.IsAbs(s.Folder) {
 		return "", inbox.Invalid("/folder", "must be a folder that is there, from the root")
@@ -99,11 +99,11 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		kept, err := b.Transcripts.Get(ctx, Name, f.key())
+		known, err := b.Transcripts.Get(ctx, Name, f.key())
 		if err != nil && !errors.Is(err, transcript.ErrUnknown) {
 			return "", err
 		}
-		if b.away(kept) {
+		if b.away(known) {
 			return "", errAway
 		}
 		had.File = s.File
@@ -116,15 +116,11 @@ func (b *Binding) Start(ctx context.Context, s Start) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := b.run(ctx, s, args)
+	l, err := b.run(ctx, s, args, free)
 	if err != nil {
 		free()
 		return "", err
 	}
-	go func(e *epoch) {
-		<-e.read // from here on it is among those that run, with its file; or it has ended
-		free()
-	}(l.epoch())
 	select {
 	case <-l.epoch().ready:
 		return l.key(), nil
@@ -226,8 +222,9 @@ func (b *Binding) writes(file string) bool {
 	})
 }
 
-// run starts the process and what reads it.
-func (b *Binding) run(asked context.Context, s Start, args []string) (*live, error) {
+// run starts the process and what reads it, and calls up once it is known which session it is, or that it has ended; not
+// where it fails.
+func (b *Binding) run(asked context.Context, s Start, args []string, up func()) (*live, error) {
 	select {
 	case <-b.begun:
 	case <-time.After(soon):
@@ -251,7 +248,12 @@ func (b *Binding) run(asked context.Context, s Start, args []string) (*live, err
 	l := b.newLive(context.WithoutCancel(ctx), transcript.Hub)
 	l.link, l.started, l.folder, l.args, l.resume = own{p}, s.Folder, s.Folder, Shown(args[2:]), s.Resume
 	stopped := context.AfterFunc(ctx, func() { l.end(byHub) })
+	e := l.epoch()
 	l.begin()
+	b.running.Go(func() {
+		<-e.read // from here on it is among those that run, with its file
+		up()
+	})
 	go func() {
 		defer b.running.Done()
 		defer stopped()

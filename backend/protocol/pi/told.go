@@ -85,7 +85,7 @@ func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) {
 		return // it is with pi, which has not answered yet
 	}
 	text := promptOf(entry.Body)
-	if why := l.untold(text); why != "" {
+	if why := l.whyNotTold(text); why != "" {
 		l.refuse(ctx, e, entry, why)
 		return
 	}
@@ -110,8 +110,8 @@ func (l *live) hand(ctx context.Context, e *epoch, entry mailbox.Entry) {
 	}
 }
 
-// untold says why a directive is not told; "" for one that is.
-func (l *live) untold(text string) string {
+// whyNotTold says why a directive is not told; "" for one that is.
+func (l *live) whyNotTold(text string) string {
 	if strings.TrimSpace(text) == "" {
 		return "there was nothing to tell pi"
 	}

@@ -2,6 +2,8 @@ package pi
 
 import (
 	"context"
+	"maps"
+	"strings"
 
 	"deskbell/backend/gate"
 	"deskbell/backend/inbox"
@@ -13,10 +15,7 @@ import (
 // that is said. A relay that is back says it of those that pi has, and asks the others again.
 
 // doubted is an item that was answered, and what was lost before its answer was known to have reached pi.
-type doubted struct {
-	inbox.Item
-	lost string
-}
+type doubted struct{ item, lost string }
 
 // LeaveUntold says of the answers of an earlier start that are not known to have been handed over that this is so. It is
 // called before anything listens.
@@ -26,7 +25,7 @@ func (b *Binding) LeaveUntold(ctx context.Context) error {
 	defer b.mu.Unlock()
 	for _, it := range left {
 		if a, ok := pirpc.ReadAsk(it.Original, it.ReceivedAt); ok && it.Protocol == Name {
-			b.doubt[doubtKey(it.Agent, a.ID)] = doubted{it, "the hub ended"}
+			b.doubt[doubtKey(it.Agent, a.ID)] = doubted{it.ID, "the hub ended"}
 		}
 	}
 	return err
@@ -44,13 +43,15 @@ func (l *live) askedAgain(ctx context.Context, e *epoch, a pirpc.Ask) string {
 	}
 	why := "Pi asks again: " + was.lost + " before the answer went out."
 	ctx = context.WithoutCancel(ctx)
-	if was.Track.State != inbox.TrackUnsent {
-		if _, err := l.b.Inbox.Unsent(ctx, was.ID, why); err != nil {
-			l.b.Log.Error("an answer that was lost could not be noted", "protocol", Name, "err", err)
-		}
+	it, err := l.b.Inbox.Get(ctx, was.item)
+	if err == nil && it.Track.State != inbox.TrackUnsent {
+		it, err = l.b.Inbox.Unsent(ctx, was.item, why)
 	}
-	if was.Content.AsksLeave() {
-		if err := l.b.Gate.Unsent(ctx, gate.Subject{Protocol: Name, Call: *was.Content.Call}, why); err != nil {
+	if err != nil {
+		l.b.Log.Error("an answer that was lost could not be noted", "protocol", Name, "err", err)
+	}
+	if it.Content.AsksLeave() {
+		if err := l.b.Gate.Unsent(ctx, gate.Subject{Protocol: Name, Call: *it.Content.Call}, why); err != nil {
 			l.b.Log.Error("a call's judgement could not be corrected", "protocol", Name, "err", err)
 		}
 	}
@@ -67,25 +68,32 @@ func (b *Binding) doubts(agent, dialog string) (doubted, bool) {
 	return was, ok
 }
 
+// noDoubts forgets those of an agent whose session has ended: it asks nothing again.
+func (b *Binding) noDoubts(agent string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.doubt, func(key string, _ doubted) bool { return strings.HasPrefix(key, doubtKey(agent, "")) })
+}
+
 // lostWith says of an answer that was with a relay which is lost that it is not known whether pi has it.
 func (l *live) lostWith(ctx context.Context, e *epoch, w *waiting, a pirpc.Ask) {
-	if it, ok := l.unheard(ctx, w.item, "The relay was lost before it had said that it wrote the answer to pi."); ok {
+	if l.unheard(ctx, w.item, "The relay was lost before it had said that it wrote the answer to pi.") {
 		l.b.mu.Lock()
 		defer l.b.mu.Unlock()
-		l.b.doubt[doubtKey(e.agent, a.ID)] = doubted{it, "the relay was lost"}
+		l.b.doubt[doubtKey(e.agent, a.ID)] = doubted{w.item, "the relay was lost"}
 	}
 }
 
-// unheard says of an answer that it is not known whether pi has it, and why; ok: it was one of the person's.
-func (l *live) unheard(ctx context.Context, item, why string) (it inbox.Item, ok bool) {
+// unheard says of an answer that it is not known whether pi has it, and why; true: it was one of the person's.
+func (l *live) unheard(ctx context.Context, item, why string) bool {
 	if item == "" {
-		return it, false
+		return false
 	}
-	it, err := l.b.Inbox.Lost(context.WithoutCancel(ctx), item, why)
+	_, err := l.b.Inbox.Lost(context.WithoutCancel(ctx), item, why)
 	if err != nil {
 		l.b.Log.Error("that an answer may be lost could not be noted", "protocol", Name, "err", err)
 	}
-	return it, err == nil
+	return err == nil
 }
 
 // foundOut takes the word of a relay that is back for an answer which it has written to pi before.
@@ -98,7 +106,7 @@ func (l *live) foundOut(dialog string) {
 			return
 		}
 		if was, ok := l.b.doubts(e.agent, dialog); ok {
-			l.arrived(e.ctx, was.ID)
+			l.arrived(e.ctx, was.item)
 		}
 	})
 }
