@@ -264,8 +264,9 @@ func TestHeldDecision(t *testing.T) {
 		decide(id, yes).want(200)
 		bot.call("POST", "/v1/messages/"+id+"/cancel", nil).want(200)
 		c.move(time.Minute)
-		if s := status(id); s != "cancelled" {
-			t.Errorf("%s", s)
+		page := h.operator().call("GET", "/api/items/"+id, nil).want(200)
+		if page.get("state") != "cancelled" || page.get("history", "1", "action") != "decision dropped" || page.get("history", "1", "actor") != inbox.HubActor || page.get("history", "2", "action") != "cancelled" {
+			t.Errorf("%s", page.body)
 		}
 	})
 	t.Run("is judged when it is made", func(t *testing.T) {
