@@ -199,6 +199,9 @@ func TestHeldDecision(t *testing.T) {
 		if r := decide(id, yes).want(200); r.get("state") != "open" || r.get("held_decision", "resolution") != "answered" {
 			t.Errorf("%s", r.body)
 		}
+		if r := h.operator().call("GET", "/api/items?kept=true", nil).want(200); r.get("total") != "1" || r.get("rows", "0", "id") != id {
+			t.Errorf("%s", r.body)
+		}
 		at := c.now().Add(30 * time.Second)
 		c.move(29 * time.Second)
 		if s := status(id); s != "open" {
@@ -207,6 +210,9 @@ func TestHeldDecision(t *testing.T) {
 		c.move(5 * time.Second)
 		r := bot.call("GET", "/v1/messages/"+id, nil).want(200)
 		if r.get("status") != "answered" || r.get("response", "response", "resolved_at") != inbox.FormatTime(at) {
+			t.Errorf("%s", r.body)
+		}
+		if r := h.operator().call("GET", "/api/items?kept=true", nil).want(200); r.get("total") != "0" {
 			t.Errorf("%s", r.body)
 		}
 		if r := h.operator().call("POST", "/api/items/"+id+"/undo", nil); r.want(409).code() != "already_terminal" || r.get("item", "state") != "answered" {
