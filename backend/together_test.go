@@ -199,6 +199,9 @@ func TestHeldDecision(t *testing.T) {
 		if r := decide(id, yes).want(200); r.get("state") != "open" || r.get("held_decision", "resolution") != "answered" {
 			t.Errorf("%s", r.body)
 		}
+		if r := h.operator().call("GET", "/api/items?kept=true", nil).want(200); r.get("total") != "1" || r.get("rows", "0", "id") != id {
+			t.Errorf("%s", r.body)
+		}
 		at := c.now().Add(30 * time.Second)
 		c.move(29 * time.Second)
 		if s := status(id); s != "open" {
@@ -207,6 +210,9 @@ func TestHeldDecision(t *testing.T) {
 		c.move(5 * time.Second)
 		r := bot.call("GET", "/v1/messages/"+id, nil).want(200)
 		if r.get("status") != "answered" || r.get("response", "response", "resolved_at") != inbox.FormatTime(at) {
+			t.Errorf("%s", r.body)
+		}
+		if r := h.operator().call("GET", "/api/items?kept=true", nil).want(200); r.get("total") != "0" {
 			t.Errorf("%s", r.body)
 		}
 		if r := h.operator().call("POST", "/api/items/"+id+"/undo", nil); r.want(409).code() != "already_terminal" || r.get("item", "state") != "answered" {
@@ -264,8 +270,9 @@ func TestHeldDecision(t *testing.T) {
 		decide(id, yes).want(200)
 		bot.call("POST", "/v1/messages/"+id+"/cancel", nil).want(200)
 		c.move(time.Minute)
-		if s := status(id); s != "cancelled" {
-			t.Errorf("%s", s)
+		page := h.operator().call("GET", "/api/items/"+id, nil).want(200)
+		if page.get("state") != "cancelled" || page.get("history", "1", "action") != "decision dropped" || page.get("history", "1", "actor") != inbox.HubActor || page.get("history", "2", "action") != "cancelled" {
+			t.Errorf("%s", page.body)
 		}
 	})
 	t.Run("is judged when it is made", func(t *testing.T) {

@@ -138,6 +138,9 @@ func conditions(f inbox.Filter) (string, []any, bool) {
 	if f.Triage {
 		add(`box <> 'fleet'`)
 	}
+	if f.Kept {
+		add(`due_at > 0 AND pending IS NOT NULL`) // which is due some time: there is an index of what is
+	}
 	for _, c := range []struct{ col, want string }{{"state", f.State}, {"kind", f.Kind}, {"agent", f.Agent}, {"protocol", f.Protocol}} {
 		if c.want != "" {
 			add(`items.`+c.col+` = ?`, c.want)

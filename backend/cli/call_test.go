@@ -185,6 +185,18 @@ func TestShowWritesDataAsItIs(t *testing.T) {
 	}
 }
 
+// What was decided and not sent yet is open to its agent, and not to the person.
+func TestShowSaysThatADecisionIsKeptBack(t *testing.T) {
+	const asked = `{"id":"msg_1","type":"ask","status":"open","title":"x","agent":{"id":"a"},"request":{"mode":"confirm"}}`
+	answers := map[string]string{"GET /v1/messages/msg_1": asked, "GET /api/items/msg_1": `{"answerable":{"ok":true},"held_decision":{"commit_at":1767225600000,"resolution":"declined"}}`}
+	if _, out, _ := against(t, answers, "show", "msg_1"); !strings.Contains(out, "\nNot sent yet: declined, goes out "+stamp(time.UnixMilli(1767225600000))) {
+		t.Errorf("%s", out)
+	}
+	if _, out, _ := against(t, answers, "show", "msg_1", "--json"); !strings.Contains(out, `"commit_at": "2026-01-01T00:00:00Z"`) {
+		t.Errorf("%s", out)
+	}
+}
+
 func TestResolveSaysWhoseArgumentsCannotBeEdited(t *testing.T) {
 	fixed := strings.Replace(shownCall, `,{"value":"allow_edited","label":"Allow with changes"}`, "", 1)
 	code, out, sent := against(t, map[string]string{"GET /v1/messages/msg_1": fixed}, "resolve", "msg_1", "--edited", `{"command":"ls"}`)

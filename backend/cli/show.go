@@ -18,8 +18,8 @@ func (a *app) showCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a message, with its history",
-		Long: "Shows a message. --json prints it as the hub has it, with `history`, `answerable` and, where the answer is pushed,\n" +
-			"`push` beside. With --agent and its token it shows an agent its own message.",
+		Long: "Shows a message. --json prints it as the hub has it, with `history`, `answerable`, while a decision is kept back\n" +
+			"`held_decision` and, where the answer is pushed, `push` beside. With --agent and its token it shows an agent its own message.",
 		Example:           "  deskbell show msg_0abc\n  deskbell show msg_0abc --json | jq .response",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeOpen,
@@ -78,6 +78,10 @@ type detail struct {
 		Action string     `json:"action"`
 		Note   []textSpan `json:"note"`
 	} `json:"history"`
+	Held *struct {
+		CommitAt   instant `json:"commit_at"`
+		Resolution string  `json:"resolution"`
+	} `json:"held_decision"`
 	Push *pushDetail `json:"push"`
 	Call *callDetail `json:"call"`
 }
@@ -134,6 +138,9 @@ func (d detail) beside(raw json.RawMessage) any {
 	}
 	put("history", history)
 	put("answerable", d.Answerable)
+	if d.Held != nil {
+		put("held_decision", d.Held)
+	}
 	if d.Push != nil {
 		put("push", d.Push)
 	}
@@ -165,6 +172,8 @@ func (a *app) show(raw json.RawMessage, d detail) error {
 			a.showArguments(r.Arguments)
 		}
 		a.section("Comment", r.Comment)
+	} else if d.Held != nil {
+		a.tell("\nNot sent yet: %s, goes out %s unless it is taken back", d.Held.Resolution, stamp(d.Held.CommitAt.time()))
 	} else if d.Answerable != nil && !d.Answerable.OK && m.Status == "open" {
 		a.tell("\nYou cannot answer it: %s", d.Answerable.Reason)
 	}

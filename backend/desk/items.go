@@ -19,7 +19,8 @@ var resolutionOf = map[inbox.Verb]string{
 
 func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) error {
 	ctx, q := r.Context(), r.URL.Query()
-	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor"), Triage: q.Get("box") == "", Brief: true}
+	f := inbox.Filter{Box: q.Get("box"), Agent: q.Get("agent"), Query: q.Get("q"), Cursor: q.Get("cursor"), Kept: q.Get("kept") == "true", Brief: true}
+	f.Triage = f.Box == "" && !f.Kept
 	switch f.Box {
 	case "", "needs", "waiting", "notices", "done", "archive", "fleet":
 	default:
@@ -53,7 +54,7 @@ func (d *Desk) items(w http.ResponseWriter, r *http.Request, _ protocol.Caller) 
 }
 
 func (d *Desk) total(r *http.Request, f inbox.Filter) (int, error) {
-	if f.Query != "" || f.Agent != "" {
+	if f.Query != "" || f.Agent != "" || f.Kept {
 		return d.Store.Count(r.Context(), f)
 	}
 	c, err := d.Store.Counts(r.Context())

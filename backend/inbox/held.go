@@ -41,14 +41,10 @@ func leaving(note string) func(it Item, now time.Time) (Change, error) {
 		if it.Terminal() {
 			return unchanged(it)
 		}
-		var earlier []Entry
-		if it.Pending != nil {
-			earlier = []Entry{{At: now, Actor: AgentGoneActor, Action: decisionDropped, Note: "It was kept back, and the agent was gone before it went out."}}
-		}
 		it.Marks.Read = true // there is nothing left to do about it
 		to := lifecycle[it.Kind][Leave]
 		ch := it.end(Outcome{ID: NewOutcomeID(), State: to, Actor: AgentGoneActor, Comment: note, At: FormatTime(now)}, now)
-		ch.Entry.Note, ch.Earlier = note, append(ch.Earlier, earlier...)
+		ch.Entry.Note = note
 		return ch, nil
 	}
 }

@@ -199,18 +199,15 @@ func (in *Inbox) publish(it Item) {
 	}
 }
 
-// decisionDropped is said of a decision that was kept back, and then not made.
-const decisionDropped = "decision dropped"
-
 // DueChange is what the clock alone makes of it by now, or nil. A kept-back decision is committed at its own time when
 // that lies before the deadline.
 func (in *Inbox) DueChange(it Item, now time.Time) *Change {
 	if p := it.Pending; p != nil && !p.CommitAt.After(now) && !it.Overdue(p.CommitAt) {
+		it.Pending = nil
 		ch, err := it.Apply(p.Decision, p.Actor, NewOutcomeID(), p.CommitAt)
 		if err != nil {
 			// It was checked when it was made; should it no longer fit, it is dropped in the open.
-			it.Pending = nil
-			ch = Change{Item: it, Entry: Entry{At: now, Actor: p.Actor.String(), Action: decisionDropped, Note: err.Error()}}
+			ch = Change{Item: it, Entry: dropped(err.Error(), now)}
 		}
 		return &ch
 	}

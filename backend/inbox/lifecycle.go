@@ -123,12 +123,24 @@ const (
 	AgentGoneActor = "system:agent-gone"
 	DefaultActor   = "system:default_on_expire"
 	ExpiredActor   = "system:expired"
+	// HubActor is the hub in an item's history, for what it does because of something else that the history tells.
+	HubActor = "system:hub"
 )
 
+// end makes the change that ends it. A decision that is kept back meanwhile is not what ends it, and comes to nothing.
 func (it Item) end(out Outcome, at time.Time) Change {
+	var earlier []Entry
+	if it.Pending != nil {
+		earlier = []Entry{dropped("It was kept back, and this ended before it went out.", at)}
+	}
 	it.State, it.Outcome, it.ChangedAt, it.Pending = out.State, &out, at, nil
 	it.Marks.SnoozedUntil = time.Time{}
-	return Change{Item: it, Entry: Entry{At: at, Actor: out.Actor, Action: string(out.State), Note: out.Comment}}
+	return Change{Item: it, Entry: Entry{At: at, Actor: out.Actor, Action: string(out.State), Note: out.Comment}, Earlier: earlier}
+}
+
+// dropped is said of a decision that was kept back, and then not made.
+func dropped(why string, at time.Time) Entry {
+	return Entry{At: at, Actor: HubActor, Action: "decision dropped", Note: why}
 }
 
 // accepts checks an answer's value against what the request offers. MA2H §5.2, §8.8.

@@ -61,6 +61,7 @@ var ErrBadCursor = errors.New("not a cursor of this list")
 type Filter struct {
 	Box      string // needs, waiting, notices, done, archive, fleet
 	Triage   bool   // everything but what agents say to each other
+	Kept     bool   // only where a decision is kept back
 	State    string
 	Kind     string
 	Agent    string

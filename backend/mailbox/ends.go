@@ -91,7 +91,7 @@ func (m *Mailbox) track(tx Tx, fx *effects, e Entry) error {
 		if err != nil {
 			return err
 		}
-		ch.Item, ch.Entry = end.Item, end.Entry
+		ch.Item, ch.Entry, ch.Earlier = end.Item, end.Entry, end.Earlier
 		ch.Item.ChangedAt = now
 	}
 	return m.putItem(tx, fx, before, ch)

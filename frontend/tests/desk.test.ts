@@ -38,7 +38,7 @@ beforeEach(() => { vi.useFakeTimers(); });
 
 it('gets what changed once, however many parts of the page want it', async () => {
   const follows: string[] = [];
-  desk.onItems = (ids, look) => { for (const id of ids) void look(id).then((d) => follows.push(d.id)); };
+  desk.onItems = (ids, _whole, look) => { for (const id of ids) void look(id).then((d) => follows.push(d.id)); };
   await desk.start();
   await inbox.show({ box: 'needs' });
   inbox.want(900);

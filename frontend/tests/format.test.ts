@@ -46,6 +46,7 @@ it('names actors', () => {
   expect(who('agent:a:b', 'maria')).toBe('a:b');
   expect(who('system:expired', 'maria')).toBe('the deadline');
   expect(who('system:agent-gone', 'maria')).toBe('the hub, as the agent is no longer waiting');
+  expect(who('system:hub', 'maria')).toBe('the hub');
   expect(who('system:new_thing', 'maria')).toBe('the hub (new thing)');
 });
 

@@ -17,7 +17,8 @@ export interface ResolveBody {
 export interface GuardianPage { sessions: GuardedView[]; next_cursor?: string; alerts: GuardAlert[] }
 export interface SessionPage { session: GuardedView; chain?: Chain; steps: StepView[]; next_cursor?: string }
 export interface Marks { read?: boolean; starred?: boolean; archived?: boolean; snoozed_until?: number | null }
-export interface ItemQuery { box?: Box; agent?: string; q?: string; limit?: number; cursor?: string }
+/** `kept`: only those of which a decision is kept back. */
+export interface ItemQuery { box?: Box; kept?: true; agent?: string; q?: string; limit?: number; cursor?: string }
 export interface ItemPage { rows: Row[]; next_cursor?: string; total: number }
 export interface DirectiveBody { to: string; title: string; body?: string; priority?: Priority; tags?: string[]; expires_at?: string }
 export type Settings = Record<string, unknown>;

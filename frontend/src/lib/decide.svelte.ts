@@ -5,7 +5,7 @@ import { desk } from './desk.svelte';
 import { drafts } from './drafts.svelte';
 import { plain } from './format';
 import { inbox } from './inbox.svelte';
-import { decidedBy, stateName } from './itemwords';
+import { heldName, stateName } from './itemwords';
 import { reader } from './reader.svelte';
 import type { Detail } from './types';
 import { ui } from './ui.svelte';
@@ -13,9 +13,6 @@ import { after } from './windowing';
 
 export interface Problem { message: string; details: { pointer: string; message: string }[] }
 /** `back` brings the person to where they decided, if that was not at the item. */
-/** A decision that is kept back may go out so much before the moment that was told, in milliseconds. */
-const EARLY = 1000;
-
 export interface Held { id: string; title: Detail['title']; what: string; until: number; back?: () => void }
 
 /** When a held decision leaves, in words. The clock on screen may be a second behind: it never says more than there is. */
@@ -97,19 +94,12 @@ class Decisions {
     this.told = waits || push?.state === 'pending' ? { id: detail.id, said, toast, waits } : null;
   }
 
-  /** Told which items changed. */
-  follow(ids: readonly string[], look: Look): void {
-    for (const h of this.held.filter((x) => ids.includes(x.id))) {
-      void look(h.id).then((d) => {
-        const mine = d.state === 'open' ? d.held_decision?.commit_at === h.until : decidedBy(d, desk.state?.operator ?? '') && Date.now() > h.until - EARLY;
-        if (mine || !this.held.includes(h)) return;
-        this.forget(h.id);
-        const instead = d.state === 'open' ? 'taken back' : stateName(d.state).toLowerCase();
-        ui.toast(`${h.what} was not sent: ${instead} meanwhile.`, 'bad', { label: 'Show', run: () => void desk.openItem(d.id) });
-      }, () => undefined);
-    }
+  /** Told which items changed, or that any may have: there may be decisions, too, that this page knows nothing of. */
+  follow(ids: readonly string[], whole: boolean, look: Look): void {
+    for (const h of this.held) if (whole || ids.includes(h.id)) void this.settle(h, look);
+    if (whole) void this.find(look).catch(() => undefined); // the link is told of that by others
     const told = this.told;
-    if (!told || !ids.includes(told.id)) return;
+    if (!told || !(whole || ids.includes(told.id))) return;
     void look(told.id).then((d) => {
       if (this.told !== told || (d.push?.state === 'pending' && !told.waits)) return;
       const waits = d.push?.state === 'waiting_approval';
@@ -118,6 +108,30 @@ class Decisions {
       if (told.waits) ui.dismiss(told.toast); // it was approved
       this.told = null;
     }, () => undefined);
+  }
+
+  /** Looks what became of a held decision, and says where it came to nothing. */
+  async settle(h: Held, look: Look = api.item): Promise<void> {
+    try {
+      const d = await look(h.id);
+      if (!this.held.includes(h) || d.held_decision?.commit_at === h.until) return;
+      this.forget(h.id);
+      if (d.outcome?.resolved_at === h.until && d.outcome.actor.startsWith('human:')) return; // it went out
+      const instead = d.state === 'open' ? 'taken back' : stateName(d.state).toLowerCase();
+      ui.toast(`${h.what} was not sent: ${instead} meanwhile.`, 'bad', { label: 'Show', run: () => void desk.openItem(d.id) });
+    } catch (e) {
+      if (e instanceof Refused && e.status !== 401) this.forget(h.id); // it is kept no more
+    }
+  }
+
+  /** Finds decisions that are kept back from before this page was there. */
+  private async find(look: Look): Promise<void> {
+    const { rows } = await api.items({ kept: true });
+    for (const { id } of rows) {
+      const d = await look(id);
+      if (!d.held_decision || this.held.some((h) => h.id === id)) continue;
+      this.held = [{ id, title: d.title, what: heldName(d), until: d.held_decision.commit_at }, ...this.held];
+    }
   }
 
   private failed(id: string, e: unknown, withRule: boolean): void {
@@ -155,7 +169,7 @@ class Decisions {
       ui.pane = 'item';
       ui.say('Taken back');
     } catch (e) {
-      this.forget(id);
+      if (e instanceof Refused) this.forget(id);
       ui.toast(failWords(e, unsure), 'bad');
     }
   }
@@ -166,4 +180,4 @@ class Decisions {
 }
 
 export const decisions = new Decisions();
-desk.onItems = (ids, look) => decisions.follow(ids, look);
+desk.onItems = (ids, whole, look) => decisions.follow(ids, whole, look);

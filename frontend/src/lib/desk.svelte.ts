@@ -34,8 +34,8 @@ class Desk {
   /** Each grows when its topic changed: what shows it loads again. */
   readonly rev = $state<Record<Topic, number>>({ agents: 0, settings: 0, rules: 0, guardian: 0, pi: 0, map: 0 });
 
-  /** Told which items changed, and how to get them. */
-  onItems: (ids: readonly string[], look: Look) => void = () => {};
+  /** Told which items changed, or that any may have, and how to get them. */
+  onItems: (ids: readonly string[], whole: boolean, look: Look) => void = () => {};
 
   private close: (() => void) | null = null;
   private tries = 0;
@@ -136,6 +136,9 @@ class Desk {
 
   private async resync(): Promise<void> {
     for (const topic of this.topics) this.rev[topic]++;
+    const look = once((id: string) => api.item(id));
+    this.onItems([], true, look);
+    this.takeBack([], true, look);
     if (isBox(ui.view)) await inbox.reload();
     if (inbox.selectedId !== null) await reader.load(inbox.selectedId);
   }
@@ -155,7 +158,7 @@ class Desk {
     for (const topic of this.topics) if (topics.has(topic)) this.rev[topic]++;
     const look = once((id: string) => api.item(id)); // several below want the same one
     const work: Promise<unknown>[] = [this.refreshState().then(() => this.compareFailed([...items], look))];
-    if (items.size > 0) this.onItems([...items], look);
+    if (items.size > 0 || whole) this.onItems([...items], whole, look);
     this.takeBack([...items], whole, look);
     if (items.size > 0 || whole) {
       if (isBox(ui.view)) work.push(this.refreshList(whole ? [] : [...items], look));

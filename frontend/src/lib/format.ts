@@ -98,7 +98,7 @@ const byHub: readonly ByHub[] = [
   { of: /agent-revoked/, full: 'the hub, because you revoked the agent', brief: 'agent revoked' },
   { of: /session-closed/, full: 'the hub, as its session ended', brief: 'session ended', ends: 'withdrawn' },
   { of: /shutting-down/, full: 'the hub, which was closing', brief: 'hub closing', ends: 'withdrawn' },
-  { of: /^mailbox$/, full: 'the hub', brief: 'the hub' },
+  { of: /^(mailbox|hub)$/, full: 'the hub', brief: 'the hub' },
   { of: /^undeliverable$/, full: 'the hub, as it reaches nobody any more', brief: 'reaches nobody' },
 ];
 

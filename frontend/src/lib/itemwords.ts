@@ -76,6 +76,9 @@ export function endedWords(d: Pick<Detail, 'state' | 'box' | 'agent' | 'outcome'
 
 export const stateName = (s: State): string => states[s];
 
+/** What was decided and is kept back, where only the hub's word for it is known. */
+export const heldName = (d: Pick<Detail, 'held_decision'>): string => stateName((d.held_decision?.resolution ?? 'answered') as State);
+
 /** What is said behind how it ended where the answer did not reach its agent; "" where nothing is known against it. */
 export const lostWords = (row: Pick<Row, 'lost'>): string => (row.lost === 'not-delivered' ? ', not delivered' : row.lost === 'not-known' ? ', perhaps not delivered' : '');
 

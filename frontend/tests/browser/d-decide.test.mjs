@@ -479,15 +479,48 @@ test('a decision can be taken back while it is held', { settings: { 'resolve.hol
   await until('the toast to go', () => p.locator('.toast:has-text("goes out")').count(), (n) => n === 0);
 });
 
-test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_seconds': 4 }, refusals: ['offline'] }, async ({ hub, agent, page }) => {
+test('a held decision survives a kill of the hub', { settings: { 'resolve.hold_seconds': 4 }, refusals: ['offline'] }, async ({ hub, agent, page, p }) => {
   const id = await agent.ask('Hold on?');
   await page.row(id).waitFor();
   await page.open(id);
   await page.keys('2');
   await page.says('.toast', /goes out in/);
   await hub.down('SIGKILL');
+  await page.says('.toast', /Whether it went out shows when the hub is back/);
   await hub.up();
   assert.equal((await until('the answer', () => agent.answer(id), (a) => a.status === 'answered')).value, 'hold');
+  await until('the toast to go', () => p.locator('.toast').count(), (n) => n === 0);
+});
+
+test('what became of a held decision while the page was away is said', { settings: { 'resolve.hold_seconds': 60 }, refusals: ['offline'] }, async ({ hub, agent, page, p }) => {
+  const id = await agent.ask('Hold on?');
+  await page.row(id).waitFor();
+  await page.open(id);
+  await page.keys('2');
+  await page.says('.toast', /goes out in/);
+  await p.evaluate(() => { window.real = window.fetch; window.fetch = () => Promise.reject(new TypeError('away')); }); // until the agent has cancelled
+  await hub.down('SIGKILL');
+  await hub.up();
+  await agent.cancel(id);
+  await p.evaluate(() => { window.fetch = window.real; });
+  await page.says('.toast', /was not sent: withdrawn meanwhile/);
+});
+
+test('a page that is loaded while a decision is held says so', { settings: { 'resolve.hold_seconds': 60 } }, async ({ hub, agent, page, p }) => {
+  const [a, b] = [await agent.ask('Apples?'), await agent.ask('Bananas?')];
+  for (const id of [a, b]) {
+    await page.row(id).waitFor();
+    await page.open(id);
+    await page.keys('2');
+    await page.says('.toast', /goes out in/);
+  }
+  await p.reload();
+  await until('both', () => p.locator('.toast:has-text("Not sent yet: Answered"):has-text("goes out in")').count(), (n) => n === 2);
+  await p.locator('.toast:has-text("Bananas?") >> text=Take back').click();
+  await page.shown(b);
+  assert.equal((await hub.call('GET', `/api/items/${b}`)).held_decision, undefined);
+  await agent.cancel(a);
+  await page.says('.toast', /Answered was not sent: withdrawn meanwhile/);
 });
 
 /** The stored text of a message, whose digits a reading of it would round. */
