@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"backend/pirpc":      {"backend/brief", "backend/wire"},
 	"backend/piproc":     {"backend/pirpc", "backend/supervise"},
 	"backend/transcript": {},
-	"backend/mapnet":     {"backend/unseen", "backend/wire"},
+	"backend/mapnet":     {"backend/brief", "backend/unseen", "backend/wire"},
 	"backend/workspace":  {},
 	"backend/signing":    {"backend/wire"},
 	"schemas":            {"backend/wire"},
@@ -49,7 +49,7 @@ var mayImport = map[string][]string{
 	"backend/desk":       {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/protocol", "backend/delivery", "backend/gate", "backend/guardian", "backend/crew", "backend/mapnet", "backend/settings", "backend/patch", "backend/render", "backend/transcript", "backend/pirpc", "backend/wire"},
 	"backend/protocol/":  {"backend/inbox", "backend/fleet", "backend/mailbox", "backend/gate", "backend/guardian", "backend/protocol", "backend/settings", "backend/brief", "backend/loopback", "backend/patch", "backend/signing", "backend/wire", "backend/socket", "backend/crew", "backend/mapnet", "backend/supervise", "backend/transcript", "backend/unseen", "backend/pirpc", "backend/piproc", "backend/workspace", "schemas"},
 	"backend/client":     {"backend/signing", "backend/wire", "schemas"},
-	"backend/cli":        {"backend", "backend/client", "backend/config", "backend/guardian", "backend/inbox", "backend/loopback", "backend/notify/", "backend/pirpc", "backend/piproc", "backend/protocol", "backend/render", "backend/secrets", "backend/settings", "backend/signing", "backend/unseen", "backend/wire", "schemas"},
+	"backend/cli":        {"backend", "backend/brief", "backend/client", "backend/config", "backend/guardian", "backend/inbox", "backend/loopback", "backend/notify/", "backend/pirpc", "backend/piproc", "backend/protocol", "backend/render", "backend/secrets", "backend/settings", "backend/signing", "backend/unseen", "backend/wire", "schemas"},
 	"backend/notify/":    {"backend/notify"},
 	"app":                {"build", "backend/notify", "backend/notify/"},
 	"build":              {},                        // the icon, for the window and the tray

@@ -27,6 +27,14 @@ func Clip(text string, most int) string {
 	return Cut(text, most-len(sign)) + sign
 }
 
+// ClipLetters is a text of at most that many letters; what was cut ends with a sign of it, which is one of them.
+func ClipLetters(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
 // Line is a text on one line, its white space as single spaces.
 func Line(text string) string { return strings.Join(strings.Fields(text), " ") }
 

@@ -29,6 +29,15 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A bound in letters counts none by its bytes.
+func TestBoundInLetters(t *testing.T) {
+	for text, want := range map[string]string{"": "", "日本語": "日本語", "日本語の": "日本…", "abcd": "ab…"} {
+		if got := brief.ClipLetters(text, 3); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestLine(t *testing.T) {
 	if got := brief.Line(" a\r\n\tb\u2028c "); got != "a b c" {
 		t.Errorf("%q", got)

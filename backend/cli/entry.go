@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/client"
 	"deskbell/backend/inbox"
 )
@@ -261,11 +262,7 @@ func (r *reader) run(ctx context.Context, e client.Entry) (note string, err erro
 	if err != nil {
 		return "", fmt.Errorf("the command failed: %w", err)
 	}
-	note = strings.ToValidUTF8(strings.TrimSpace(first), "?")
-	for len(note) > inbox.MaxNote {
-		note = strings.ToValidUTF8(note[:inbox.MaxNote], "")
-	}
-	return note, nil
+	return brief.Cut(strings.ToValidUTF8(strings.TrimSpace(first), "?"), inbox.MaxNote), nil
 }
 
 // lineWriter hands on what is written line by line. The lines are cut where they are absurdly long.

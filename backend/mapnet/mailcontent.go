@@ -1,6 +1,10 @@
 package mapnet
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"deskbell/backend/brief"
+)
 
 // shapes are what the contents of a type must have, as a text. Types that are not here have any.
 var shapes = map[string]string{"text": "text", "event": "event", "reference": "uri"}
@@ -13,7 +17,7 @@ func checkContent(q NewTurn) error {
 		if kind == "data" || len(kind) > 2 && len(kind) <= maxID && kind[:2] == "x-" {
 			return nil
 		}
-		return refuse(CodeContentType, "Invalid content type: %s", clipped(kind, maxID))
+		return refuse(CodeContentType, "Invalid content type: %s", brief.Cut(kind, maxID))
 	}
 	var m map[string]Raw
 	var text *string

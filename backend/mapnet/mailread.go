@@ -4,7 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"deskbell/backend/brief"
 )
 
 // legible are the turns of a conversation that a participant may read, oldest first.
@@ -382,8 +383,5 @@ func TextOf(raw Raw) string {
 // firstLine is the first line of a text, cut to so many letters.
 func firstLine(text string, most int) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	if utf8.RuneCountInString(text) > most {
-		text = string([]rune(text)[:most-1]) + "…"
-	}
-	return strings.TrimSpace(text)
+	return brief.ClipLetters(strings.TrimSpace(text), most)
 }

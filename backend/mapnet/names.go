@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/unseen"
 )
 
@@ -55,7 +56,7 @@ func checkCalled(name, role string) error {
 // clip cuts a name and a role to what they may be, and says whether that changed them.
 func clip(name, role *string) bool {
 	long := checkCalled(*name, *role) != nil
-	*name, *role = clipped(*name, maxName), clipped(*role, maxID)
+	*name, *role = brief.Cut(*name, maxName), brief.Cut(*role, maxID)
 	return long
 }
 

@@ -2,7 +2,8 @@ package mapnet
 
 import (
 	"encoding/json"
-	"strings"
+
+	"deskbell/backend/brief"
 )
 
 // controls says whether a participant may stop, suspend or steer an agent: its own, its agents' children, and, for a
@@ -80,14 +81,6 @@ func (t *Tx) Update(s *Session, u Update) (map[string]any, error) {
 // maxReason is how long a reason may be that is kept, in bytes.
 const maxReason = 1000
 
-// clipped is a text cut to so many bytes.
-func clipped(text string, most int) string {
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
-	}
-	return text
-}
-
 // stateChanged tells of a state that an agent has come to, and why if somebody said so.
 func (t *Tx) stateChanged(a *agent, before, source, reason string) {
 	life := *a.Agent.Lifecycle
@@ -117,7 +110,7 @@ func (t *Tx) Steer(s *Session, id, verb, reason string) (map[string]any, error) 
 	if !t.controls(s.p, a) {
 		return nil, denied("the agent is somebody else's")
 	}
-	if err := t.steer(a, verb, clipped(reason, maxReason)); err != nil {
+	if err := t.steer(a, verb, brief.Cut(reason, maxReason)); err != nil {
 		return nil, err
 	}
 	return map[string]any{map[string]string{"stop": "stopping", "suspend": "suspended", "resume": "resumed"}[verb]: true, "agent": a.Agent}, nil

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"deskbell/backend/brief"
 )
 
 // finisher goes over sanitised HTML once more. It writes every link's attributes itself, names the host after a link, and marks what hides
@@ -110,7 +112,7 @@ func target(href string) string {
 		rest = rest[:at+1] + host // in ASCII, as the network sees it
 	}
 	if len(rest) > maxTarget {
-		return Terminal(strings.ToValidUTF8(rest[:maxTarget], "")) + "…"
+		return Terminal(brief.Cut(rest, maxTarget)) + "…"
 	}
 	return Terminal(rest)
 }

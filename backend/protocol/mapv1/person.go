@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"deskbell/backend/brief"
 	"deskbell/backend/inbox"
 	"deskbell/backend/mapnet"
 	"deskbell/backend/protocol"
@@ -104,7 +105,7 @@ func itemOf(p mapnet.Pending) inbox.Item {
 	it := inbox.Item{
 		ID: inbox.NewItemID(), Protocol: Name, Kind: inbox.Notice, State: inbox.Delivered, Agent: PeerID(p.From), Title: title,
 		Priority: inbox.ParsePriority(p.Priority), ReceivedAt: at, ChangedAt: at, Original: original(p),
-		Content: inbox.Content{Body: body, Context: context, PersonOnly: true, RunID: clip(p.About.ID, 200)},
+		Content: inbox.Content{Body: body, Context: context, PersonOnly: true, RunID: brief.ClipLetters(p.About.ID, 200)},
 	}
 	it.Marks.Read = p.Read
 	if p.Asks {
@@ -132,15 +133,15 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 	who := mapnet.Called(p.From, p.FromName)
 	switch {
 	case p.Kind == "credential":
-		return clip(who+" asks for a credential: "+p.Wish.Scope, maxTitle), wishBody(*p.Wish), []inbox.Part{{Data: content}}
+		return brief.ClipLetters(who+" asks for a credential: "+p.Wish.Scope, maxTitle), wishBody(*p.Wish), []inbox.Part{{Data: content}}
 	case p.Kind == "invitation":
-		title, body = who+" invited you to a conversation", clip(p.Text, maxBody)
+		title, body = who+" invited you to a conversation", brief.ClipLetters(p.Text, maxBody)
 	case strings.TrimSpace(first) == "":
 		title = "Message from " + who
 	default:
 		title = strings.TrimSpace(first)
 		if utf8.RuneCountInString(title) > maxTitle || strings.TrimSpace(rest) != "" {
-			body = clip(text, maxBody)
+			body = brief.ClipLetters(text, maxBody)
 		}
 	}
 	if p.About.ID != "" {
@@ -153,7 +154,7 @@ func words(p mapnet.Pending) (title, body string, context []inbox.Part) {
 	if structured && p.Kind != "invitation" && len(content) <= maxBody {
 		context = append(context, inbox.Part{Data: content})
 	}
-	return clip(title, maxTitle), body, context
+	return brief.ClipLetters(title, maxTitle), body, context
 }
 
 // grantOptions are what the person may answer to the wish for a credential.
@@ -171,13 +172,6 @@ func wishBody(w mapnet.Wish) string {
 		body += "\n\nNobody has proved who asks: any program on this computer can connect under that name."
 	}
 	return body
-}
-
-func clip(s string, most int) string {
-	if utf8.RuneCountInString(s) > most {
-		return string([]rune(s)[:most-1]) + "…"
-	}
-	return s
 }
 
 // original is the message or turn as others have it.
@@ -220,7 +214,7 @@ func request(content []byte) *inbox.Request {
 			return words
 		}
 		seen[o.Value] = true
-		o.Label, o.Description = clip(o.Label, 200), clip(o.Description, 500)
+		o.Label, o.Description = brief.ClipLetters(o.Label, 200), brief.ClipLetters(o.Description, 500)
 		options = append(options, o)
 	}
 	return &inbox.Request{Mode: inbox.Select, Options: options}

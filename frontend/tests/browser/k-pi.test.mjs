@@ -321,14 +321,18 @@ test('ten thousand rows are read back without a stutter', { ...withPi, timeout: 
 });
 
 /** Whether the row that was gone to is in view, and stays there: what is around it is measured only once it is near. */
-const inView = (p) => p.evaluate(async () => {
-  const log = document.querySelector('[role=log]').getBoundingClientRect();
-  const at = () => document.querySelector('[role=log] .marked')?.getBoundingClientRect();
-  const seen = (r) => r !== undefined && r.top < log.bottom - 10 && r.bottom > log.top + 10 && r.top >= log.top - 1;
-  const first = at();
-  await new Promise((then) => setTimeout(then, 500));
-  return seen(first) && seen(at()) && Math.abs(first.top - at().top) < 2;
-});
+const inView = async (page) => {
+  const place = () => page.p.evaluate(() => {
+    const log = document.querySelector('[role=log]').getBoundingClientRect();
+    const at = document.querySelector('[role=log] .marked')?.getBoundingClientRect();
+    return at !== undefined && at.top < log.bottom - 10 && at.bottom > log.top + 10 && at.top >= log.top - 1 ? at.top : null;
+  });
+  await page.settled();
+  const first = await place();
+  await page.settled();
+  const then = await place();
+  return first !== null && then !== null && Math.abs(first - then) < 2;
+};
 const atEnd = (p) => p.evaluate(() => { const log = document.querySelector('[role=log]'); return log.scrollTop + log.clientHeight >= log.scrollHeight - 2; });
 
 test('what was found, and the place of a question, come into view and are marked, in a transcript of many sizes', { ...withPi, timeout: 120_000 }, async ({ hub, page, p, given }) => {
@@ -343,7 +347,7 @@ test('what was found, and the place of a question, come into view and are marked
     await page.says('.found', new RegExp(`tall ${n}\\.`));
     await p.click('.found >> text=Show where >> nth=-1');
     await page.says('[role=log] .marked', new RegExp(`^\\s*pi[^]*tall ${n}\\.`));
-    await until(`answer ${n} in view`, () => inView(p));
+    await until(`answer ${n} in view`, () => inView(page));
   }
   await p.click('text=To the newest');
   await until('the end', () => atEnd(p));
@@ -352,7 +356,7 @@ test('what was found, and the place of a question, come into view and are marked
   await page.open(m.id);
   await p.click('[data-item-pane] >> text=All its steps');
   await page.says('[role=log] .marked', /"confirmed":true/);
-  await until('its place', () => inView(p));
+  await until('its place', () => inView(page));
 });
 
 test('what is found in a long answer is marked where it stands', withPi, async ({ hub, page, p, given }) => {
