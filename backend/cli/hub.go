@@ -163,10 +163,10 @@ func (a *app) operator(ctx context.Context) (*hub, config.Config, error) {
 }
 
 func (a *app) operatorOf(ctx context.Context, cfg config.Config) (*hub, error) {
-	// A hub that is just starting has the folder and no address yet: look again for a while.
-	patience, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	for {
+	// A hub that is just starting has the folder and no address yet: look again for a while. Another command has none either,
+	// and when it ends the next one may have the folder: each gets its time.
+	const patience = 5 * time.Second
+	for holder, since := 0, time.Now(); ; {
 		h, err := a.online(ctx, cfg)
 		if h != nil || err != nil {
 			return h, err
@@ -184,10 +184,13 @@ func (a *app) operatorOf(ctx context.Context, cfg config.Config) (*hub, error) {
 			}
 			return a.dial(cfg, other.Other.URL, token), nil
 		}
-		if pause(patience, 50*time.Millisecond) != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
+		if pid := other.Other.PID; pid != holder {
+			holder, since = pid, time.Now()
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+		if time.Since(since) > patience {
 			if other.Other.URL != "" {
 				if why := unreached(ctx, a.dial(cfg, other.Other.URL, "")); why != nil {
 					return nil, &exit{code: exitFailure, err: fmt.Errorf("%w, and %w", err, why)}
