@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -188,7 +190,7 @@ func (d *doctor) hub(ctx context.Context) *hub {
 	info, infoErr := backend.ReadInfo(d.cfg.Data)
 	h, err := d.online(ctx, d.cfg)
 	if err != nil {
-		d.add(levelFail, "hub", "", "%s", err)
+		d.add(levelFail, "hub", remedy(err), "%s", err)
 		return nil
 	}
 	if h != nil {
@@ -206,13 +208,14 @@ func (d *doctor) hub(ctx context.Context) *hub {
 	var newer *backend.NewerError
 	switch {
 	case errors.As(err, &other):
+		const anew = "stop that process and start it anew"
 		if other.Other.URL != "" {
-			if why := unproved(ctx, d.dial(d.cfg, other.Other.URL, "")); why != nil {
-				d.add(levelFail, "hub", "have this machine trust its certificate, or name it in SSL_CERT_FILE", "%s, and %s", err, why)
+			if why := unreached(ctx, d.dial(d.cfg, other.Other.URL, "")); why != nil {
+				d.add(levelFail, "hub", cmp.Or(remedy(why), anew), "%s, and %s", err, why)
 				return nil
 			}
 		}
-		d.add(levelFail, "hub", "stop that process and start it anew", "%s, and it does not answer", err)
+		d.add(levelFail, "hub", anew, "%s, and it does not answer", err)
 	case errors.As(err, &newer):
 		d.add(levelFail, "database", "use the newer version that wrote it, or another folder with --data", "has schema %d, and this version knows %d: it was left as it is", newer.Have, newer.Know)
 	case err != nil:
@@ -225,6 +228,24 @@ func (d *doctor) hub(ctx context.Context) *hub {
 		d.port()
 	}
 	return h
+}
+
+// remedy is what helps against what keeps a hub that runs from answering here: its name or its certificate; empty: neither.
+func remedy(why error) string {
+	var name *net.DNSError
+	var other x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(why, &name):
+		return "have this machine find " + name.Name + ", as by a line in its hosts file"
+	case errors.As(why, &other):
+		return "start it with a certificate that names " + other.Host
+	case errors.As(why, &invalid) && invalid.Reason == x509.Expired:
+		return "start it with a certificate that holds today"
+	case client.Unproved(why):
+		return "have this machine trust its certificate, or name it in SSL_CERT_FILE"
+	}
+	return ""
 }
 
 // port says whether a hub could listen here.

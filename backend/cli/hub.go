@@ -128,9 +128,10 @@ func operatorToken(data string) (string, error) {
 // responds says whether a hub answers at base right now.
 func responds(ctx context.Context, h *hub) bool { return health(ctx, h) == nil }
 
-// unproved says of a hub that it is there, and that its certificate proves nothing to this machine; nil: not so.
-func unproved(ctx context.Context, h *hub) error {
-	if err := health(ctx, h); client.Unproved(err) {
+// unreached says of a hub that does not answer here why: its name, its certificate, its address. nil: it answers, or
+// nothing is known.
+func unreached(ctx context.Context, h *hub) error {
+	if err := health(ctx, h); errors.Is(err, client.ErrUnreachable) {
 		return err
 	}
 	return nil
@@ -162,10 +163,10 @@ func (a *app) operator(ctx context.Context) (*hub, config.Config, error) {
 }
 
 func (a *app) operatorOf(ctx context.Context, cfg config.Config) (*hub, error) {
-	// A hub that is just starting has the folder and no address yet: look again for a while.
-	patience, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	for {
+	// A hub that is just starting has the folder and no address yet: look again for a while. Another command has none either,
+	// and when it ends the next one may have the folder: each gets its time.
+	const patience = 5 * time.Second
+	for holder, since := 0, time.Now(); ; {
 		h, err := a.online(ctx, cfg)
 		if h != nil || err != nil {
 			return h, err
@@ -183,12 +184,15 @@ func (a *app) operatorOf(ctx context.Context, cfg config.Config) (*hub, error) {
 			}
 			return a.dial(cfg, other.Other.URL, token), nil
 		}
-		if pause(patience, 50*time.Millisecond) != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
+		if pid := other.Other.PID; pid != holder {
+			holder, since = pid, time.Now()
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+		if time.Since(since) > patience {
 			if other.Other.URL != "" {
-				if why := unproved(ctx, a.dial(cfg, other.Other.URL, "")); why != nil {
+				if why := unreached(ctx, a.dial(cfg, other.Other.URL, "")); why != nil {
 					return nil, &exit{code: exitFailure, err: fmt.Errorf("%w, and %w", err, why)}
 				}
 			}
@@ -207,11 +211,14 @@ func (a *app) online(ctx context.Context, cfg config.Config) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h := a.dial(cfg, base, ""); !responds(ctx, h) {
-		if a.flags.Addr != "" {
-			return nil, fmt.Errorf("no hub answers at %s", base)
-		}
+	switch err := health(ctx, a.dial(cfg, base, "")); {
+	case err == nil:
+	case a.flags.Addr == "":
 		return nil, nil
+	case errors.Is(err, client.ErrUnreachable):
+		return nil, err
+	default:
+		return nil, fmt.Errorf("no hub answers at %s", base)
 	}
 	token, err := operatorToken(cfg.Data)
 	if err != nil {
