@@ -46,6 +46,9 @@ func (t *Tx) Register(s *Session, r Register) (map[string]any, error) {
 		if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
 			return nil, denied("%s", err)
 		}
+		if err := t.roomToAdopt(s.p, a); err != nil {
+			return nil, err
+		}
 		from := a.Owner
 		t.adopt(s.p, a)
 		if s.p.Agent == "" {
@@ -144,6 +147,25 @@ func with(m map[string]Raw, name string, v Raw) map[string]Raw {
 	return out
 }
 
+// roomToAdopt refuses agents that would be too many, or in too many scopes, with those that a participant speaks for.
+func (t *Tx) roomToAdopt(p *participant, agents ...*agent) error {
+	l, own, in := t.n.Limits, len(t.st.owned[p.Participant]), t.st.membersOf[p.Participant]
+	for _, a := range agents {
+		if a.Owner == p.Participant {
+			continue
+		}
+		if own++; own > l.Agents {
+			return tooManyAgents()
+		}
+		if in += len(a.Agent.Scopes); in > l.OwnMembers {
+			return tooManyMembers(l)
+		}
+	}
+	return nil
+}
+
+func tooManyAgents() error { return refuse(CodeQuota, "Too many agents of one participant") }
+
 // adopt makes a participant the one that speaks for an agent.
 func (t *Tx) adopt(p *participant, a *agent) {
 	if former := t.st.participants[a.Owner]; former != nil && former != p && former.Agent == a.Agent.ID {
@@ -179,7 +201,7 @@ func (t *Tx) enter(p *participant, r Register) (*agent, error) {
 		return nil, badParam("/scopes", "must be at most %d", t.n.Limits.AgentScopes)
 	}
 	if len(t.st.owned[p.Participant]) >= t.n.Limits.Agents {
-		return nil, refuse(CodeQuota, "Too many agents of one participant")
+		return nil, tooManyAgents()
 	}
 	if len(t.st.agents) >= t.n.Limits.AllAgents {
 		return nil, refuse(CodeQuota, "Too many agents")
@@ -289,6 +311,9 @@ func (t *Tx) Spawn(s *Session, r Register) (map[string]any, error) {
 				}
 				if err := t.n.Enrol(t.ctx, a.Agent.ID); err != nil {
 					return nil, denied("%s", err)
+				}
+				if err := t.roomToAdopt(s.p, a); err != nil {
+					return nil, err
 				}
 				t.adopt(s.p, a)
 				t.again(a, r)

@@ -91,6 +91,11 @@ func TestNobodyTakesAll(t *testing.T) {
 		if _, _, err := tx.Subscribe(b, Subscribe{Filter: &Filter{Agents: []string{strings.Repeat("x", maxFilter)}}}); code(err) != CodeQuota {
 			t.Errorf("a filter of any length: %v", err)
 		}
+		for _, want := range []int{0, CodeQuota} {
+			if _, _, err := tx.Subscribe(b, Subscribe{Filter: &Filter{Agents: []string{strings.Repeat("x", maxFilter/2)}}}); code(err) != want {
+				t.Errorf("filters of any length together: %v", err)
+			}
+		}
 	})
 	for i := range 50 {
 		do(t, n, func(tx *Tx) {

@@ -270,32 +270,25 @@ func (t *Tx) gone(p *participant) {
 func (t *Tx) end(p *participant, reason string) {
 	cause := t.parted(p, reason)
 	owned := t.agentsOf(p)
-	for len(owned) > 0 {
-		rest := owned[:0:0]
-		for _, a := range owned {
-			if t.hasChildAmong(a.Agent.ID, owned) {
-				rest = append(rest, a)
-				continue
-			}
-			t.unregister(a, "owner_disconnected", cause)
-		}
-		if len(rest) == len(owned) { // parents of each other
-			for _, a := range rest {
-				t.unregister(a, "owner_disconnected", cause)
-			}
+	children := map[string][]*agent{}
+	for _, a := range owned {
+		children[a.Agent.Parent] = append(children[a.Agent.Parent], a)
+	}
+	seen := map[*agent]bool{} // some are parents of each other
+	var leave func(*agent)
+	leave = func(a *agent) {
+		if seen[a] {
 			return
 		}
-		owned = rest
-	}
-}
-
-func (t *Tx) hasChildAmong(id string, agents []*agent) bool {
-	for _, a := range agents {
-		if a.Agent.Parent == id && a.Agent.ID != id && t.st.agents[a.Agent.ID] == a {
-			return true
+		seen[a] = true
+		for _, child := range children[a.Agent.ID] {
+			leave(child)
 		}
+		t.unregister(a, "owner_disconnected", cause)
 	}
-	return false
+	for _, a := range owned {
+		leave(a)
+	}
 }
 
 // parted takes a participant out and returns the id of the event that says so.
@@ -359,6 +352,9 @@ func (t *Tx) LoadSession(s *Session, id string) map[string]any {
 	p := t.st.sessions[id]
 	if p == nil || p == s.p || p.conn != nil || p.Principal.ID != s.p.Principal.ID {
 		return map[string]any{"sessionId": id, "restored": p != nil && p == s.p}
+	}
+	if t.roomToAdopt(s.p, t.agentsOf(p)...) != nil { // it stays as it is
+		return map[string]any{"sessionId": id, "restored": false}
 	}
 	for _, a := range t.agentsOf(p) {
 		t.adopt(s.p, a)

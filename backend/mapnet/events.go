@@ -70,6 +70,7 @@ type subscription struct {
 	id     string
 	p      *participant
 	filter *Filter
+	size   int // of that, in bytes
 	o      SubscribeOptions
 	seq    int64
 	// live says that events are pushed as they happen. One that is not gets them page by page from what is kept, from the
@@ -100,7 +101,7 @@ type Subscribe struct {
 const (
 	pageOf    = 500
 	pageBytes = 8 << 20  // of one answer
-	maxFilter = 64 << 10 // which every event is held against
+	maxFilter = 64 << 10 // of all of one participant: every event is held against them
 	ahead     = 1000
 	// An act tells one connection of events by so many bytes, and all connections together by so many: what is more they
 	// get page by page from what is kept, a page of which has so many bytes.
@@ -115,10 +116,18 @@ func (t *Tx) Subscribe(s *Session, q Subscribe) (out map[string]any, behind bool
 	if len(s.p.subs) >= t.n.Limits.Subscriptions {
 		return nil, false, refuse(CodeQuota, "Too many subscriptions")
 	}
-	if q.Filter != nil && len(encode(q.Filter)) > maxFilter {
-		return nil, false, refuse(CodeQuota, "A filter may be %d bytes long", maxFilter)
+	size := 0
+	if q.Filter != nil {
+		size = len(encode(q.Filter))
 	}
-	sub := &subscription{id: "sub-" + t.n.NewID(), p: s.p, filter: q.Filter, o: q.Options, live: true}
+	all := size
+	for _, other := range s.p.subs {
+		all += other.size
+	}
+	if all > maxFilter {
+		return nil, false, refuse(CodeQuota, "The filters of one participant may be %d bytes long together", maxFilter)
+	}
+	sub := &subscription{id: "sub-" + t.n.NewID(), p: s.p, filter: q.Filter, size: size, o: q.Options, live: true}
 	if len(q.ReplayFrom) > 0 && string(q.ReplayFrom) != "null" {
 		if json.Unmarshal(q.ReplayFrom, &sub.last) != nil {
 			if sub.from, err = strconv.ParseInt(string(q.ReplayFrom), 10, 64); err != nil {

@@ -10,25 +10,25 @@ import (
 // Filter says which events are wanted, in the schema's words and in those of published clients. What is absent or empty
 // narrows nothing; lists are any of their entries, and everything together must hold.
 type Filter struct {
-	Agents         []string       `json:"agents"`
-	FromAgents     []string       `json:"fromAgents"`
-	Roles          []string       `json:"roles"`
-	FromRoles      []string       `json:"fromRoles"`
-	Scopes         []string       `json:"scopes"`
-	EventTypes     []string       `json:"eventTypes"`
-	Priorities     []string       `json:"priorities"`
-	CorrelationIDs []string       `json:"correlationIds"`
-	Metadata       map[string]Raw `json:"metadataMatch"`
-	Environment    map[string]Raw `json:"environmentMatch"`
-	Mail           *MailFilter    `json:"mail"`
+	Agents         []string       `json:"agents,omitempty"`
+	FromAgents     []string       `json:"fromAgents,omitempty"`
+	Roles          []string       `json:"roles,omitempty"`
+	FromRoles      []string       `json:"fromRoles,omitempty"`
+	Scopes         []string       `json:"scopes,omitempty"`
+	EventTypes     []string       `json:"eventTypes,omitempty"`
+	Priorities     []string       `json:"priorities,omitempty"`
+	CorrelationIDs []string       `json:"correlationIds,omitempty"`
+	Metadata       map[string]Raw `json:"metadataMatch,omitempty"`
+	Environment    map[string]Raw `json:"environmentMatch,omitempty"`
+	Mail           *MailFilter    `json:"mail,omitempty"`
 }
 
 // MailFilter narrows to events of conversations.
 type MailFilter struct {
-	Conversation string `json:"conversationId"`
-	Thread       string `json:"threadId"`
-	Participant  string `json:"participantId"`
-	ContentType  string `json:"contentType"`
+	Conversation string `json:"conversationId,omitempty"`
+	Thread       string `json:"threadId,omitempty"`
+	Participant  string `json:"participantId,omitempty"`
+	ContentType  string `json:"contentType,omitempty"`
 }
 
 // facts is what filters look at in an event's data.
@@ -92,11 +92,17 @@ func (f *Filter) onlyTypes() bool {
 
 // typeMatches compares types whatever joins their words; "*" is any, "agent.*" any that begins so.
 func typeMatches(want, is string) bool {
-	want, is = strings.ReplaceAll(want, "_", "."), strings.ReplaceAll(is, "_", ".")
-	if prefix, ok := strings.CutSuffix(want, "*"); ok {
-		return strings.HasPrefix(is, prefix)
+	prefix, more := strings.CutSuffix(want, "*")
+	if len(is) < len(prefix) || len(is) > len(prefix) && !more {
+		return false
 	}
-	return want == is
+	joins := func(c byte) bool { return c == '_' || c == '.' }
+	for i := range len(prefix) {
+		if a, b := prefix[i], is[i]; a != b && !(joins(a) && joins(b)) {
+			return false
+		}
+	}
+	return true
 }
 
 // about compares who and where an event is about.

@@ -124,6 +124,8 @@ type Limits struct {
 	OwnBytes         int // of that, of all agents of one participant, all scopes that one made, all open conversations that one began
 	SaidBytes        int // of all agents, all scopes, all conversations
 	AgentScopes      int // that one agent is in
+	OwnMembers       int // agents of one participant in scopes, each once for each of those; and who leaves as scopes are deleted at once
+	AllMembers       int // of all participants
 	FirstMembers     int // agents that a new scope takes in by their roles, and in a minute those that one makes
 	Fan              int // bytes of one message for all its recipients together
 	Notices          int // for the person, of one agent in a minute
@@ -136,7 +138,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{Grace: time.Minute, QueueTTL: time.Hour, KeepAnswers: 30 * 24 * time.Hour, PerAgent: 1000, PerAgentBytes: 16 << 20, Queued: 50_000, QueuedBytes: 128 << 20, Subscriptions: 200,
 		Agents: 1000, AllAgents: 10_000, Orphans: 7 * 24 * time.Hour, Scopes: 10_000, OwnScopes: 1000, Conversations: 20_000, OwnConversations: 2000, Names: 10_000, Away: 2000, Gone: 2000, Turns: 10_000, TurnBytes: 1 << 20, ConvBytes: 32 << 20, AllTurnBytes: 512 << 20,
-		Members: 1000, AgentBytes: 256 << 10, MailBytes: 1 << 20, OwnBytes: 16 << 20, SaidBytes: 128 << 20, AgentScopes: 200, FirstMembers: 1000, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
+		Members: 1000, AgentBytes: 256 << 10, MailBytes: 1 << 20, OwnBytes: 16 << 20, SaidBytes: 128 << 20, AgentScopes: 200, OwnMembers: 5000, AllMembers: 50_000, FirstMembers: 1000, Fan: 16 << 20, Notices: 120, Events: 50_000, EventBytes: 256 << 20, EventAge: 7 * 24 * time.Hour}
 }
 
 // Net is one network. Its methods are safe for concurrent use.

@@ -116,3 +116,116 @@ func TestMembersOfScopesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// The agents of one participant are in so many scopes together, and all agents in so many: who names them, who is meant by their roles
+// and who takes agents up finds that bound, also after the hub began again.
+func TestMembershipsAreBounded(t *testing.T) {
+	k := &kept{records: map[string]Record{}}
+	n := newNet(t, k)
+	n.Limits.OwnMembers, n.Limits.AllMembers = 4, 6
+	maker, _ := as(t, n, Register{ID: "maker"})
+	do(t, n, func(tx *Tx) {
+		for _, c := range []CreateScope{{ID: "s0"}, {ID: "s1", Parent: "s0"}, {ID: "s2", Parent: "s1"}} {
+			c.AutoJoinRoles = []string{"worker"}
+			if _, err := tx.CreateScope(maker, c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	a, conn := as(t, n, Register{ID: "a", Role: "worker"})
+	in := func(id string) int { return len(n.st.agents[id].Agent.Scopes) }
+	do(t, n, func(tx *Tx) {
+		for i, want := range []int{1, 0} {
+			id := fmt.Sprint("a", i)
+			if _, err := tx.Register(a, Register{ID: id, Role: "worker", Scopes: []string{"mine"}}); err != nil || in(id) != want {
+				t.Errorf("%s is in %d scopes, want %d: %v", id, in(id), want, err)
+			}
+		}
+		if _, err := tx.JoinScope(a, "s0", "a1"); code(err) != CodeQuota {
+			t.Errorf("one more of a: %v", err)
+		}
+	})
+	b, _ := as(t, n, Register{ID: "b"})
+	do(t, n, func(tx *Tx) {
+		if _, err := tx.CreateScope(b, CreateScope{ID: "s3", AutoJoinRoles: []string{"worker"}}); err != nil || len(tx.st.scopes["s3"].Members) != 0 {
+			t.Errorf("a new scope takes in who may be in no more: %v", err)
+		}
+		for i, want := range []int{0, 0, CodeQuota} {
+			if _, err := tx.JoinScope(b, fmt.Sprint("s", i), "b"); code(err) != want {
+				t.Errorf("b in scope %d: %v", i, err)
+			}
+		}
+		if _, err := tx.DeleteScope(maker, "s0", true); code(err) != CodeQuota || tx.st.scopes["s0"] == nil {
+			t.Errorf("all members at once: %v", err)
+		}
+		tx.Lost(a, conn)
+		if _, err := tx.Register(b, Register{ID: "a"}); code(err) != CodeQuota {
+			t.Errorf("an agent that is in too many with b's own: %v", err)
+		}
+		if _, err := tx.Register(b, Register{ID: "a0"}); err != nil {
+			t.Errorf("one that is in few: %v", err)
+		}
+	})
+	for _, n := range []*Net{n, newNet(t, k)} {
+		if got := fmt.Sprint(n.st.members, n.st.membersOf); got != fmt.Sprintf("6 map[%s:3 %s:3]", min(a.Participant(), b.Participant()), max(a.Participant(), b.Participant())) {
+			t.Errorf("members: %s", got)
+		}
+	}
+	do(t, n, func(tx *Tx) {
+		if _, err := tx.DeleteScope(maker, "s1", true); err != nil {
+			t.Error(err)
+		}
+		tx.Disconnect(b, "")
+		tx.end(a.p, "")
+		if tx.st.members != 0 || len(tx.st.membersOf) != 0 || len(tx.st.below[""]) != len(tx.st.scopes) {
+			t.Errorf("%d members are left, %v, of %d scopes", tx.st.members, tx.st.membersOf, len(tx.st.scopes))
+		}
+	})
+}
+
+// What falls due at once is ended by portions, and each agent before the one above it.
+func TestWhatFallsDueIsEndedByPortions(t *testing.T) {
+	n := newNet(t, &kept{records: map[string]Record{}})
+	maker, _ := as(t, n, Register{ID: "maker"})
+	do(t, n, func(tx *Tx) {
+		for i := range 200 {
+			if _, err := tx.CreateScope(maker, CreateScope{ID: fmt.Sprint("s", i), AutoJoinRoles: []string{"worker"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	for i := range 3 {
+		s, conn := as(t, n, Register{ID: fmt.Sprint("boss", i)})
+		do(t, n, func(tx *Tx) {
+			above := s.Name()
+			for j := range 25 {
+				r := Register{ID: fmt.Sprint(above, j), Role: "worker", Parent: above}
+				if _, err := tx.Register(s, r); err != nil {
+					t.Fatal(err)
+				}
+				above = r.ID
+			}
+			tx.Lost(s, conn)
+		})
+	}
+	for _, left := range []int{2, 1, 0} {
+		do(t, n, func(tx *Tx) {
+			tx.now += 61_000
+			tx.due()
+			if got := tx.st.members; got != left*5000 {
+				t.Errorf("%d members are left, want %d", got, left*5000)
+			}
+			before := 0
+			for _, l := range tx.events {
+				if l.Event.Type != "agent_unregistered" {
+					continue
+				}
+				if at := len(l.Event.Source); before != 0 && at > before {
+					t.Errorf("%s went after one above it", l.Event.Source)
+				} else {
+					before = at
+				}
+			}
+		})
+	}
+}

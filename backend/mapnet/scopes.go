@@ -101,7 +101,7 @@ func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
 	}
 	var first []*agent
 	for _, id := range t.agentIDs() {
-		if a := t.st.agents[id]; a.Agent.Role != "" && slices.Contains(c.AutoJoinRoles, a.Agent.Role) && len(a.Agent.Scopes) < t.n.Limits.AgentScopes {
+		if a := t.st.agents[id]; a.Agent.Role != "" && slices.Contains(c.AutoJoinRoles, a.Agent.Role) && t.moreScopes(a) == nil {
 			first = append(first, a)
 		}
 	}
@@ -116,7 +116,9 @@ func (t *Tx) CreateScope(s *Session, c CreateScope) (map[string]any, error) {
 	gathered.count(len(first))
 	t.addScope(sc)
 	for _, a := range first {
-		t.enters(sc, a)
+		if t.moreScopes(a) == nil { // the others of its participant had room with it
+			t.enters(sc, a)
+		}
 	}
 	return map[string]any{"scope": sc.Scope}, nil
 }
@@ -138,6 +140,24 @@ func (t *Tx) roomForScope(sc *scope, first []*agent) error {
 	return t.moreOf(sc, bytes)
 }
 
+// moreScopes refuses that an agent is in one more scope, if it, all of its participant or all of everybody are in as many as may be.
+func (t *Tx) moreScopes(a *agent) error {
+	l := t.n.Limits
+	switch {
+	case len(a.Agent.Scopes) >= l.AgentScopes:
+		return refuse(CodeQuota, "One agent may be in %d scopes", l.AgentScopes)
+	case a.Owner != "" && t.st.membersOf[a.Owner] >= l.OwnMembers:
+		return tooManyMembers(l)
+	case t.st.members >= l.AllMembers:
+		return refuse(CodeQuota, "All agents may be in %d scopes together", l.AllMembers)
+	}
+	return nil
+}
+
+func tooManyMembers(l Limits) error {
+	return refuse(CodeQuota, "All agents of one participant may be in %d scopes together", l.OwnMembers)
+}
+
 // moreOf refuses what a scope says of itself or has in members if there is no room for so many bytes more.
 func (t *Tx) moreOf(sc *scope, bytes int) error {
 	l := t.n.Limits
@@ -148,9 +168,35 @@ func (t *Tx) moreOf(sc *scope, bytes int) error {
 		t.st.scopesOf[sc.Creator]+bytes, t.st.scopeBytes+bytes)
 }
 
+// addScope and removeScope have a scope be there, or not.
+func (st *state) addScope(sc *scope) {
+	id, parent := sc.Scope.ID, sc.Scope.Parent
+	st.scopes[id] = sc
+	if st.below[parent] == nil {
+		st.below[parent] = map[string]*scope{}
+	}
+	st.below[parent][id] = sc
+}
+
+func (st *state) removeScope(sc *scope) {
+	id, parent := sc.Scope.ID, sc.Scope.Parent
+	delete(st.scopes, id)
+	if delete(st.below[parent], id); len(st.below[parent]) == 0 {
+		delete(st.below, parent)
+	}
+}
+
+// joins counts an agent in so many scopes more, or fewer.
+func (st *state) joins(a *agent, n int) {
+	st.members += n
+	if st.membersOf[a.Owner] += n; st.membersOf[a.Owner] == 0 {
+		delete(st.membersOf, a.Owner)
+	}
+}
+
 func (t *Tx) addScope(sc *scope) {
 	t.st.weigh(sc, len(encode(sc.Scope)))
-	t.st.scopes[sc.Scope.ID] = sc
+	t.st.addScope(sc)
 	t.saveScope(sc)
 	t.emit(Event{Type: "scope_created", Source: t.shown(sc.Creator)}, map[string]any{"scopeId": sc.Scope.ID, "name": sc.Scope.Name}, t.aboutScope(sc))
 }
@@ -166,7 +212,7 @@ func (t *Tx) shown(id string) string {
 // enterScope puts an agent that names a scope as it registers into it. One that is not there yet is made: clients
 // invent them.
 func (t *Tx) enterScope(a *agent, id string) {
-	if len(a.Agent.Scopes) >= t.n.Limits.AgentScopes || id == "" || len(id) > maxName {
+	if t.moreScopes(a) != nil || id == "" || len(id) > maxName {
 		return
 	}
 	sc := t.st.scopes[id]
@@ -304,15 +350,31 @@ func (t *Tx) DeleteScope(s *Session, id string, descendants bool) (map[string]an
 	if len(t.below(id)) > 0 && !descendants {
 		return nil, badParam("/scopeId", "there are scopes below it")
 	}
+	if most := t.n.Limits.OwnMembers; t.membersDown(sc, map[*scope]bool{}) > max(most, len(sc.Members)) {
+		return nil, refuse(CodeQuota, "Scopes that are deleted at once may have %d members together: delete some of those below it first", most)
+	}
 	t.deleteScope(sc)
 	return map[string]any{"deleted": true, "scope": sc.Scope}, nil
 }
 
+// membersDown counts the members of a scope and of those below it.
+func (t *Tx) membersDown(sc *scope, seen map[*scope]bool) int {
+	if seen[sc] {
+		return 0
+	}
+	seen[sc] = true
+	n := len(sc.Members)
+	for _, child := range t.below(sc.Scope.ID) {
+		n += t.membersDown(child, seen)
+	}
+	return n
+}
+
 func (t *Tx) below(id string) []*scope {
 	var out []*scope
-	for _, sc := range t.sortedScopes() {
-		if sc.Scope.Parent == id && sc.Scope.ID != id {
-			out = append(out, sc)
+	for _, child := range slices.Sorted(maps.Keys(t.st.below[id])) {
+		if child != id {
+			out = append(out, t.st.scopes[child])
 		}
 	}
 	return out
@@ -323,7 +385,7 @@ func (t *Tx) deleteScope(sc *scope) {
 	if t.st.scopes[id] != sc {
 		return
 	}
-	delete(t.st.scopes, id)
+	t.st.removeScope(sc)
 	t.st.weigh(sc, -sc.bytes)
 	for _, child := range t.below(id) {
 		t.deleteScope(child)
@@ -332,6 +394,7 @@ func (t *Tx) deleteScope(sc *scope) {
 		who := t.aboutScope(sc, member)
 		if a := t.st.agents[member]; a != nil {
 			who = who.and(t.aboutAgent(a))
+			t.st.joins(a, -1)
 			a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == id })
 		}
 		t.drop(kindMember, membership{id, member}.key())
@@ -371,21 +434,20 @@ func (t *Tx) join(sc *scope, a *agent) error {
 	if sc.has(a.Agent.ID) {
 		return nil
 	}
-	if len(a.Agent.Scopes) >= t.n.Limits.AgentScopes {
-		return refuse(CodeQuota, "One agent may be in %d scopes", t.n.Limits.AgentScopes)
-	}
-	if err := t.moreOf(sc, membership{sc.Scope.ID, a.Agent.ID}.size()); err != nil {
+	if err := cmp.Or(t.moreScopes(a), t.moreOf(sc, membership{sc.Scope.ID, a.Agent.ID}.size())); err != nil {
 		return err
 	}
 	t.enters(sc, a)
 	return nil
 }
 
-// enters is join for who is not there and for whom there is room. A record of its own says so, however many are in the scope.
+// enters is join for who is not there and for whom there is room. A record of its own says so, however many are in the scope: by its
+// id alone, as a page of the store has room for several that are short.
 func (t *Tx) enters(sc *scope, a *agent) {
 	t.st.place(sc, a)
-	if m := (membership{sc.Scope.ID, a.Agent.ID}); sc.Scope.Persistent {
-		t.put(kindMember, m.key(), m)
+	t.st.joins(a, 1)
+	if sc.Scope.Persistent {
+		t.put(kindMember, membership{sc.Scope.ID, a.Agent.ID}.key(), struct{}{})
 	}
 	t.emit(Event{Type: "scope_member_joined", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, t.aboutScope(sc).and(t.aboutAgent(a)))
 }
@@ -416,6 +478,7 @@ func (t *Tx) leave(sc *scope, a *agent) {
 	a.Agent.Scopes = slices.DeleteFunc(slices.Clone(a.Agent.Scopes), func(x string) bool { return x == sc.Scope.ID })
 	m := membership{sc.Scope.ID, a.Agent.ID}
 	t.st.weigh(sc, -m.size())
+	t.st.joins(a, -1)
 	t.drop(kindMember, m.key())
 	t.emit(Event{Type: "scope_member_left", Source: a.Agent.ID}, map[string]any{"scopeId": sc.Scope.ID, "agentId": a.Agent.ID}, audience)
 	if sc.Scope.AutoDelete && len(sc.Members) == 0 && len(t.below(sc.Scope.ID)) == 0 {

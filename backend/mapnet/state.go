@@ -37,7 +37,10 @@ type state struct {
 	left         map[string]*left // by agent
 	scopes       map[string]*scope
 	scopeBytes   int
-	scopesOf     map[string]int // bytes, by who made them
+	scopesOf     map[string]int               // bytes, by who made them
+	below        map[string]map[string]*scope // scopes, by that above them
+	members      int                          // of all scopes
+	membersOf    map[string]int               // of those, by the participant that speaks for them
 	convs        map[string]*conversation
 	turns        map[string]*conversation // by turn
 	turnBytes    int
@@ -141,7 +144,7 @@ func newConversation() *conversation {
 }
 
 func newState() *state {
-	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{}, scopesOf: map[string]int{},
+	return &state{participants: map[string]*participant{}, sessions: map[string]*participant{}, agents: map[string]*agent{}, owned: map[string][]string{}, names: map[string]*name{}, left: map[string]*left{}, scopes: map[string]*scope{}, scopesOf: map[string]int{}, below: map[string]map[string]*scope{}, membersOf: map[string]int{},
 		convs: map[string]*conversation{}, turns: map[string]*conversation{}, queue: map[string][]*queued{}, pending: map[string]*Pending{},
 		asked: map[string]*Asked{}, subs: map[string]*subscription{}, paces: map[string]*window{},
 		grants: map[string]*Grant{}, decided: map[string]chan struct{}{}}
@@ -178,26 +181,23 @@ func (n *Net) load(ctx context.Context) error {
 			}
 		case kindScope:
 			s := &scope{}
-			st.scopes[r.ID] = s
 			if err := read(r, s); err != nil {
 				return err
 			}
+			st.addScope(s)
 			st.weigh(s, len(encode(s.Scope)))
 			for _, id := range s.Former {
 				m := membership{r.ID, id}
 				members = append(members, m)
-				keep(Record{Kind: kindMember, ID: m.key()}, m)
+				keep(Record{Kind: kindMember, ID: m.key()}, struct{}{})
 			}
 			if s.Former != nil {
 				s.Former = nil
 				keep(r, s)
 			}
 		case kindMember:
-			var m membership
-			if err := read(r, &m); err != nil {
-				return err
-			}
-			members = append(members, m)
+			agent, scope, _ := strings.Cut(r.ID, "\n")
+			members = append(members, membership{scope, agent})
 		case kindSession:
 			p := &participant{subs: map[string]*subscription{}}
 			if err := read(r, &p.session); err != nil {
@@ -277,10 +277,10 @@ func (n *Net) load(ctx context.Context) error {
 	for _, q := range st.queue {
 		slices.SortFunc(q, func(a, b *queued) int { return strings.Compare(a.ID, b.ID) })
 	}
-	for id, sc := range st.scopes {
+	for _, sc := range st.scopes {
 		if !sc.Scope.Persistent {
 			st.weigh(sc, -sc.bytes)
-			delete(st.scopes, id)
+			st.removeScope(sc)
 		}
 	}
 	for _, a := range st.agents {
@@ -301,6 +301,7 @@ func (n *Net) load(ctx context.Context) error {
 			a.OrphanedAt = now
 		}
 		a.Owner = ""
+		st.joins(a, len(a.Agent.Scopes))
 		st.own(a, owner)
 	}
 	n.st = st
@@ -361,7 +362,11 @@ func (st *state) own(a *agent, p string) {
 	} else {
 		delete(st.owned, a.Owner)
 	}
-	if a.Owner = p; p != "" {
+	in := len(a.Agent.Scopes)
+	st.joins(a, -in)
+	a.Owner = p
+	st.joins(a, in)
+	if p != "" {
 		st.owned[p] = append(st.owned[p], id)
 		a.OrphanedAt = 0
 	}
@@ -434,15 +439,24 @@ func (t *Tx) flies(q *queued) bool {
 	return q.to != nil && p != nil && p.conn == q.to
 }
 
+// much says whether so much is to be kept already that what can wait should.
+func (t *Tx) much() bool { return len(t.order) >= 5000 }
+
 // due ends what falls due: lost connections, messages that waited too long, conversations that ended long
-// ago, grants.
+// ago, grants. Where that is much it goes on when it is called again: nobody waits for all of it.
 func (t *Tx) due() {
 	for _, p := range t.st.participants {
+		if t.much() {
+			return
+		}
 		if p.conn == nil && p.AwaySince != 0 && t.now >= p.AwaySince+t.grace(p) {
 			t.gone(p)
 		}
 	}
 	for agent, q := range t.st.queue {
+		if t.much() {
+			return
+		}
 		for _, m := range slices.Clone(q) {
 			if m.ExpiresAt <= t.now && !t.flies(m) {
 				t.unqueue(agent, m)
@@ -451,6 +465,9 @@ func (t *Tx) due() {
 		}
 	}
 	for _, c := range t.st.convs {
+		if t.much() {
+			return
+		}
 		if !c.open() && t.now-c.Conversation.ClosedAt > t.n.Retention().Milliseconds() {
 			t.forgetConversation(c)
 		}
@@ -458,6 +475,9 @@ func (t *Tx) due() {
 	t.dueGrants()
 	t.dueNames()
 	for _, a := range t.st.agents {
+		if t.much() {
+			return
+		}
 		if a.Owner == "" && t.now-a.OrphanedAt > t.n.Limits.Orphans.Milliseconds() {
 			t.unregister(a, "orphaned", "")
 		}
