@@ -186,7 +186,7 @@ func (h *Hub) assemble(ctx context.Context, load func() (*schemas.Set, error)) (
 	if h.mapv1, err = h.newMAP(ctx, set, isOperator); err != nil {
 		return err
 	}
-	// Whose routes and replies are served. What else the hub does otherwise for whom is told in peers.go.
+	// Whose routes and replies are served. What the mailbox and the operator do to the agents of each is in peers.go.
 	bindings := []protocol.Binding{h.ma2h, h.acs, h.acp, h.pi, h.mapv1}
 	pushers := map[string]protocol.Pusher{}
 	h.desk = desk.New(desk.Config{

@@ -256,7 +256,7 @@ func TestCollectTakesEachEntryOnce(t *testing.T) {
 	f.Consumer.Tell = func(client.Event) error { return nil }
 	f.Consumer.Act = func(_ context.Context, e client.Entry) (string, error) {
 		acted = append(acted, e.Key)
-		<-time.After(1100 * time.Millisecond) // for longer than the hub waits
+		<-time.After(1100 * time.Millisecond) // for longer than the hub waits, by the clock of the machine: another hub's cannot be had here
 		return "", errors.New("this fails")
 	}
 	var told []string

@@ -203,7 +203,7 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 			p.file(m.Name, file, value)
 		case hasPath && slices.Contains(editsNames, m.Name) && p.edits(m, file):
 			p.used[pathName] = true
-		case c.Tool == patch.Tool && isText && strings.HasPrefix(strings.TrimSpace(value), patch.Begins) && p.patch(m.Name, value):
+		case c.Tool == patch.Tool && isText && p.handed(m.Name, value):
 		case gate.NamesCommand(m.Name, isText):
 			p.command(m, value, isText)
 			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {

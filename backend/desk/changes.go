@@ -2,7 +2,6 @@ package desk
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -99,23 +98,26 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 	return true
 }
 
-// heredoc is how a shell hands a patch to that program.
-var heredoc = regexp.MustCompile(`^\s*` + patch.Tool + `\s*<<-?\s*['"]?\w+['"]?\s*\n`)
-
 // patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
 func patchIn(raw []byte) (string, bool) {
 	text, isText := wire.String(raw)
 	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
 		first, _ := wire.String(words[0])
-		if text, _ = wire.String(words[len(words)-1]); first == patch.Tool && strings.HasPrefix(strings.TrimSpace(text), patch.Begins) {
-			return text, true
+		if text, _ = wire.String(words[len(words)-1]); first == patch.Tool {
+			return patch.In(text)
 		}
 	}
-	at := heredoc.FindStringIndex(text)
-	if at == nil || !strings.HasPrefix(text[at[1]:], patch.Begins) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), patch.Tool)
+	if !ok || !strings.HasPrefix(strings.TrimSpace(rest), "<<") {
 		return "", false
 	}
-	return text[at[1]:], true
+	return patch.In(rest)
+}
+
+// handed shows what is handed to apply_patch, if it is a patch.
+func (p *partWriter) handed(name, text string) bool {
+	inner, ok := patch.In(text)
+	return ok && p.patch(name, inner)
 }
 
 // patchDoes is what becomes of a file besides the lines that follow.

@@ -91,7 +91,7 @@ func (a Argument) badValue() string {
 	switch a.Op {
 	case Command:
 		if words, ok := commandWords(a.Value); !ok || program(words[0]) == "" || slices.Contains(words, "") {
-			return `must be the plain first words of a command: no variable, pattern, redirection or second command; it is compared word by word`
+			return `must be the plain first words of a command: no variable, pattern, redirection, second command or empty word; it is compared word by word`
 		}
 	case Within:
 		if _, ok := absolute(a.Value, "/", "/"); !ok || strings.ContainsAny(a.Value, "*?") {

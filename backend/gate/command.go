@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -101,7 +102,7 @@ func shellWords(text string, posix bool) ([]string, bool) {
 	another := func(r rune) bool { return strings.ContainsRune(startsAnother, r) || r == '%' && !posix }
 	for _, r := range text {
 		switch {
-		case r < ' ' && r != '\t', r > '~' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp):
+		case r < ' ' && r != '\t', r > '~' && unseen.Is(r):
 			return nil, false
 		case quote != 0 && r == quote:
 			quote = 0

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"slices"
+	"strings"
 
 	"deskbell/backend/brief"
 	"deskbell/backend/wire"
@@ -19,7 +20,7 @@ func NamesCommand(argument string, isText bool) bool {
 }
 
 // telling are the arguments that say most of a call, best first: what is looked for says more than where.
-var telling = slices.Concat(commandNames, []string{codeName, "file_path", "url", "query", "pattern", "path", "prompt", "description"})
+var telling = slices.Concat(commandNames, []string{"file_path", "url", codeName, "query", "pattern", "path", "prompt", "description"})
 
 // Describe is one line about a call: its tool, and what it does as far as its arguments are known to say so. It shows where
 // a line ended in them.
@@ -30,7 +31,7 @@ func Describe(tool string, arguments []byte) string {
 		if words, ok := Words(raw); ok && NamesCommand(name, isText) {
 			text = Typed(words)
 		}
-		if text == "" {
+		if strings.TrimSpace(text) == "" {
 			continue
 		}
 		if where := wire.Text(arguments, "path"); where != "" && (name == "query" || name == "pattern") {

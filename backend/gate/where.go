@@ -14,6 +14,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"deskbell/backend/inbox"
+	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -135,9 +136,7 @@ func doubtfulPath(p string) bool {
 	if p == "" || len(p) > maxText || !utf8.ValidString(p) || strings.TrimSpace(p) != p || p[0] == '@' || strings.ContainsAny(p, "$%{}") {
 		return true
 	}
-	if strings.ContainsFunc(p, func(r rune) bool {
-		return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || unicode.IsSpace(r) && r != ' '
-	}) {
+	if strings.ContainsFunc(p, func(r rune) bool { return unseen.Is(r) && r != ' ' }) {
 		return true
 	}
 	windows := drive(p)

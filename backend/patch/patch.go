@@ -1,7 +1,10 @@
 // Package patch reads what Codex and its like hand to apply_patch: changes of files as a text. It does no I/O.
 package patch
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 const (
 	// Tool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
@@ -42,6 +45,15 @@ type File struct {
 // Line is one line below a file's head. Op is "+", "-" or " ", which is also where the change is, a move, and whatever is
 // not known: Text is the whole of it then.
 type Line struct{ Op, Text string }
+
+var heredoc = regexp.MustCompile(`^<<-?\s*['"]?\w+['"]?[ \t\r]*\n`)
+
+// In is the patch in a text that is handed to the tool: by itself, or in the here-document that models write around it.
+func In(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(text[len(heredoc.FindString(text)):])
+	return text, strings.HasPrefix(text, Begins)
+}
 
 // Files reads a patch, file by file. It takes any text: what says nothing of a file is told as it is.
 func Files(text string) []File {

@@ -49,3 +49,12 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestIn(t *testing.T) {
+	body := patch.Begins + "\n*** Delete File: a\n*** End Patch"
+	for text, want := range map[string]bool{body: true, " \n" + body + "\n": true, "<<'EOF'\n" + body + "\nEOF\n": true, "<<EOF\r\n" + body: true, "<<-\"X\"\n\n" + body: true, "<<'EOF' " + body: false, "cat <<'EOF'\n" + body: false, "": false, "<<": false} {
+		if got, ok := patch.In(text); ok != want || ok && len(patch.Files(got)) < 1 {
+			t.Errorf("%q: %q, %v", text, got, ok)
+		}
+	}
+}

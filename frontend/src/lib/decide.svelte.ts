@@ -153,10 +153,11 @@ class Decisions {
   }
 
   async undo(id: string): Promise<void> {
+    const held = this.held.find((h) => h.id === id);
+    this.forget(id); // what comes of it is told here, and not as something that was done elsewhere
     try {
       const detail = await api.undo(id);
-      const back = this.held.find((h) => h.id === id)?.back;
-      this.forget(id);
+      const back = held?.back;
       if (back) {
         back();
         ui.say('Taken back');
@@ -169,7 +170,7 @@ class Decisions {
       ui.pane = 'item';
       ui.say('Taken back');
     } catch (e) {
-      if (e instanceof Refused) this.forget(id);
+      if (held && !(e instanceof Refused)) this.held = [...this.held, held];
       ui.toast(failWords(e, unsure), 'bad');
     }
   }
