@@ -205,7 +205,7 @@ func (s *Session) replace() {
 	s.Info = emptyInfo()
 	s.Info.Commands, s.Info.Models, s.Info.Levels = was.Commands, was.Models, was.Levels
 	s.failed, s.junk, s.said, s.known, s.named, s.rows = nil, nil, time.Time{}, time.Time{}, false, 0
-	s.had, s.left, s.turned, s.late = map[string]bool{}, map[string]*Row{}, false, map[string]bool{}
+	s.had, s.left, s.turned, s.late, s.retold = map[string]bool{}, map[string]*Row{}, false, map[string]bool{}, nil
 	s.fx.Was = &was
 	for _, e := range s.early { // what its extensions said while it came up
 		s.applyEarly(e)

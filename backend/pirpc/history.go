@@ -1,6 +1,7 @@
 package pirpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -138,18 +139,20 @@ func (s *Session) retell(messages []fields) {
 			s.fill(r, m)
 			s.ended(r, m)
 			s.whole(r, name)
+			s.retold = map[string]*Row{} // those before it have ended, or never will
 			for _, b := range r.Blocks {
 				if b.Kind == CallBlock && !s.late["call "+b.Call] && !(joined && s.left["call "+b.Call] != nil) {
 					t := s.add(ToolRow)
 					t.Interrupted = true // until there is a result
 					t.At, t.Tool = r.At, &Tool{Call: b.Call, Name: b.Name, Arguments: bounded(object(b.Text).arguments(b.Text))}
-					calls["call "+b.Call] = t
+					calls["call "+b.Call], s.retold[b.Call] = t, t
 				}
 			}
 			continue
 		}
 		if t := calls[name]; t != nil {
 			r = t
+			delete(s.retold, t.Tool.Call)
 		}
 		if raw, err := wire.Marshal(m); err == nil && r != nil {
 			s.toolEnded(r, raw, m.bool("isError"), m.duration("durationMs"))
@@ -157,6 +160,24 @@ func (s *Session) retell(messages []fields) {
 		}
 	}
 	s.failed = nil
+}
+
+// resumed is the row of a call that a history told of without its end and that goes on by itself; nil: there is none.
+func (s *Session) resumed(id string, args json.RawMessage) *Row {
+	r := s.retold[id]
+	if r == nil || s.turned || args != nil && !SameJSON(bounded(args), r.Tool.Arguments) { // models count their calls anew
+		return nil
+	}
+	delete(s.retold, id)
+	r.Open, r.Interrupted = true, false
+	s.tools = append(s.tools, r)
+	return r
+}
+
+// SameJSON says whether two texts are the same JSON but for white space.
+func SameJSON(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // whole says that a row has all that there is of its message.

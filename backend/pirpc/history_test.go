@@ -141,6 +141,34 @@ func TestHistoryDuringACall(t *testing.T) {
 	}
 }
 
+// Calls that a history told of without their ends go on in their rows as they say themselves how: with what is done, or with
+// their results alone. One of another turn, or of other arguments, is another call.
+func TestCallsOfAHistoryGoOn(t *testing.T) {
+	two := `{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{"command":"a"}},{"type":"toolCall","id":"c2","name":"bash","arguments":{"command":"b"}}],"timestamp":` + fmt.Sprint(noon.UnixMilli()) + `}`
+	const result = `{"type":"message_end","message":{"role":"toolResult","toolCallId":"c1","content":"first"}}`
+	s := tell()
+	remember(t, s, two)
+	s.tell(`{"type":"tool_execution_start","toolCallId":"c2","toolName":"bash","args":{"command": "b"}}`)
+	s.tell(`{"type":"tool_execution_end","toolCallId":"c2","toolName":"bash","result":{"content":"second"}}`)
+	s.tell(result)
+	if got := titles(s.rows); got != "1 assistant  ; 2 tool  ; 3 tool  " || plain(s.rows[1].Tool.Result) != "first" || plain(s.rows[2].Tool.Result) != "second" {
+		t.Errorf("%s", got)
+	}
+	for what, record := range map[string]string{
+		"other arguments": `{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"x"}}`,
+		"another turn":    begun(word("user", "then", 1)) + "\n" + ended(word("user", "then", 1)) + "\n" + `{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"a"}}`,
+	} {
+		s := tell()
+		remember(t, s, two)
+		for r := range strings.SplitSeq(record, "\n") {
+			s.tell(r)
+		}
+		if s.rows[1].Tool.Call != "c1" || !s.rows[1].Interrupted || s.rows[len(s.rows)-1].Tool == nil {
+			t.Errorf("%s: %s", what, titles(s.rows))
+		}
+	}
+}
+
 // What an extension says while a session comes up does not take the place of its history, and is not told twice; nor is the
 // history.
 func TestHistoryAfterAWord(t *testing.T) {

@@ -67,6 +67,7 @@ type Session struct {
 	turned   bool            // a turn has begun here, or gone on: what begins from now on is new
 	summed   bool            // a summary was made since one was last asked for
 	late     map[string]bool // what was under way when this life began, and said by itself here, by rowName
+	retold   map[string]*Row // the calls that a history told of without their ends, by id
 	gone     map[string]bool // the calls that the session before this one left open
 	early    []early         // what came while another session may be on its way
 	title    string          // as it was before that

@@ -288,6 +288,9 @@ func (s *Session) tool(part string, f fields) {
 	}
 	r := s.toolRow(id)
 	if r == nil {
+		r = s.resumed(id, f.raw("args", "arguments"))
+	}
+	if r == nil {
 		if len(s.tools) >= maxOpen {
 			s.shut(s.tools[0])
 			s.tools = s.tools[1:]
@@ -354,6 +357,9 @@ func (s *Session) toolEnded(r *Row, result json.RawMessage, failed bool, took ti
 func (s *Session) toolResult(m fields) {
 	id := clip(m.text("toolCallId", "tool_call_id"), maxLabel)
 	r := s.toolRow(id)
+	if r == nil {
+		r = s.resumed(id, nil)
+	}
 	if r == nil {
 		return
 	}

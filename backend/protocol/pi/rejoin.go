@@ -1,7 +1,6 @@
 package pi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -91,13 +90,7 @@ func goesOn(was, now *pirpc.Row) bool {
 	if !now.Late() || !was.Said.IsZero() && !now.Said.IsZero() && !was.Said.Equal(now.Said) {
 		return false
 	}
-	return was.Tool == nil || now.Tool.Arguments == nil || sameJSON(was.Tool.Arguments, now.Tool.Arguments) // models count their calls anew
-}
-
-// sameJSON says whether two texts are the same JSON but for white space, which is not written down.
-func sameJSON(a, b []byte) bool {
-	var x, y bytes.Buffer
-	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return was.Tool == nil || now.Tool.Arguments == nil || pirpc.SameJSON(was.Tool.Arguments, now.Tool.Arguments) // models count their calls anew
 }
 
 // goingOn names what goes on in a row, of which there is one at a time; "" where nothing can go on.

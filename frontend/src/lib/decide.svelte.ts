@@ -13,7 +13,7 @@ import { after } from './windowing';
 
 export interface Problem { message: string; details: { pointer: string; message: string }[] }
 /** `back` brings the person to where they decided, if that was not at the item. */
-export interface Held { id: string; title: Detail['title']; what: string; until: number; back?: () => void }
+export interface Held { id: string; title: Detail['title']; what: string; until: number; /** Brings back what was written; taken back elsewhere, beside what is on show. */ back?: (elsewhere: boolean) => void }
 
 /** When a held decision leaves, in words. The clock on screen may be a second behind: it never says more than there is. */
 export function goesOut(until: number): string {
@@ -117,6 +117,7 @@ class Decisions {
       if (!this.held.includes(h) || d.held_decision?.commit_at === h.until) return;
       this.forget(h.id);
       if (d.outcome?.resolved_at === h.until && d.outcome.actor.startsWith('human:')) return; // it went out
+      h.back?.(true);
       const instead = d.state === 'open' ? 'taken back' : stateName(d.state).toLowerCase();
       ui.toast(`${h.what} was not sent: ${instead} meanwhile.`, 'bad', { label: 'Show', run: () => void desk.openItem(d.id) });
     } catch (e) {
@@ -159,7 +160,7 @@ class Decisions {
       const detail = await api.undo(id);
       const back = held?.back;
       if (back) {
-        back();
+        back(false);
         ui.say('Taken back');
         return;
       }

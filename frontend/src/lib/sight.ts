@@ -124,4 +124,5 @@ function show(el: Element): void {
   if (read === 0 || el.scrollHeight > el.clientHeight + EDGE) el.scrollIntoView({ block: 'start' });
   else (risk ?? el).scrollIntoView({ block: risk ? 'start' : 'end' });
   if (read > 0) el.scrollTop = (risk ? place(risk, el) : read) - lineHeight(el);
+  risk?.scrollIntoView({ block: 'nearest' }); // a frame that scrolled to its end has it at its lower edge, which may be out of sight
 }

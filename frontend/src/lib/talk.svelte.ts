@@ -36,6 +36,12 @@ export class Draft {
     this.text = '';
   }
 
+  /** Words come back without taking the place of others. */
+  keep(w: Words): void {
+    if (this.text.trim()) this.aside = [...this.aside, w].slice(-KEPT);
+    else this.bring(w);
+  }
+
   /** Words come back, with all that was said of them. */
   bring(w: Words): void {
     this.aside = this.aside.filter((x) => x !== w);

@@ -416,7 +416,7 @@ test('the keys go from turn to turn, whatever holds the focus within', async ({ 
   assert.equal(await at(), 'Turn 3');
 });
 
-test('an answer in a conversation is kept back for a while and taken back as from the inbox', { settings: { 'resolve.hold_seconds': 60 } }, async ({ page, p }) => {
+test('an answer in a conversation is kept back for a while and taken back as from the inbox', { settings: { 'resolve.hold_seconds': 60 } }, async ({ hub, page, p }) => {
   const a = await agent(p, 'planner');
   const { conversation } = await a.ask('mail/create', { subject: 'Plan', initialParticipants: [{ id: 'human' }] });
   await a.ask('mail/turn', { conversationId: conversation.id, contentType: 'text', content: { text: 'Ship it?', options: ['Yes', 'Not today'] }, metadata: { expectsResponse: true } });
@@ -461,4 +461,12 @@ test('an answer in a conversation is kept back for a while and taken back as fro
   await field('Not today');
   await page.says('main form', /In answer to planner/);
   await page.says('main form', /“something else”[^]*“Yes”/);
+  await page.keys('Control+Enter');
+  await page.says('.toast', /Not sent yet/);
+  await p.fill('main textarea', 'a line of now');
+  const { rows } = await hub.call('GET', '/api/items?box=needs');
+  await hub.call('POST', `/api/items/${rows[0].id}/undo`, {}); // in another window
+  await page.says('.toast', /was not sent: taken back meanwhile/);
+  await page.says('main form', /“Not today”/);
+  await field('a line of now');
 });
