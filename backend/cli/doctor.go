@@ -221,7 +221,7 @@ func (d *doctor) hub(ctx context.Context) *hub {
 	case err != nil:
 		d.add(levelFail, "database", "restore it from a backup (deskbell backup --help says how), or start over with another --data", "%s", err)
 	case infoErr == nil:
-		d.add(levelWarn, "hub", "nothing: the next start replaces it", "does not run; hub.json is left over from pid %d, which did not stop cleanly", info.PID)
+		d.add(levelWarn, "hub", "start it with `deskbell serve` or by opening its window, which replaces that file", "does not run; hub.json is left over from pid %d, which did not stop cleanly", info.PID)
 		d.port()
 	default:
 		d.add(levelOK, "hub", "", "does not run")

@@ -206,8 +206,8 @@ func (d *Desk) callParts(c inbox.Call, members []wire.Member) []callPart {
 		case c.Tool == patch.Tool && isText && p.handed(m.Name, value):
 		case gate.NamesCommand(m.Name, isText):
 			p.command(m, value, isText)
-			if patch, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
-				p.patch(m.Name, patch)
+			if text, folder, ok := patchIn(m.Value); ok && len(p.parts) < maxCallParts {
+				p.patch(m.Name, text, folder)
 			}
 		case isText && slices.Contains(pathNames, m.Name), isText && gate.NamesFolder(m.Name):
 			p.later = append(p.later, m)

@@ -98,6 +98,8 @@ func TestACallIsShownAsWhatItIs(t *testing.T) {
 		{"a patch in a here-document", "apply_patch", `{"command":"<<'EOF'\n*** Begin Patch\n*** Delete File: ../x\n*** End Patch\nEOF\n"}`, "diff command ../x [ *** Delete File: ../x 0/0] [ EOF 0/0] outside"},
 		{"a patch in a here-document as a word", "shell", `{"command":["apply_patch","<<'EOF'\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF"]}`,
 			"command command apply_patch '<<'\\''EOF'\\''\n*** Begin Patch\n*** Update File: a\n+x\n*** End Patch\nEOF'\ndiff command a [+x 0/0] [ EOF 0/0]"},
+		{"a patch in a folder that a command goes to", "shell", `{"command":["bash","-lc","cd ../other && applypatch <<'EOF'\n*** Begin Patch\n*** Delete File: x\n*** End Patch\nEOF"]}`,
+			"command command bash -lc 'cd ../other && applypatch <<'\\''EOF'\\''\n*** Begin Patch\n*** Delete File: x\n*** End Patch\nEOF'\ndiff command ../other/x [ *** Delete File: x 0/0] [ EOF 0/0] outside"},
 		{"a patch without a file", "apply_patch", `{"input":"*** Begin Patch\n+x"}`, "diff input [+x 0/0]"},
 		{"a patch of nothing", "apply_patch", `{"command":"*** Begin Patch\n*** End Patch"}`, "command command *** Begin Patch\n*** End Patch"},
 		{"Claude Code's WebFetch", "WebFetch", `{"url":"https://example.com/a","prompt":"p"}`, "url url example.com https://example.com/a\ntext prompt p"},

@@ -2,8 +2,9 @@ package desk
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
-	"strings"
 
 	"deskbell/backend/patch"
 	"deskbell/backend/render"
@@ -98,26 +99,32 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 	return true
 }
 
-// patchIn is the patch that a command hands to apply_patch: it is shown besides the command and never for it.
-func patchIn(raw []byte) (string, bool) {
+// handsOver is how a shell hands a patch to that program, in the folder that it goes to first.
+var handsOver = regexp.MustCompile(`^\s*(?:cd\s+(?:'([^']+)'|"([^"$\x60\\]+)"|([^\s'"&;|$\x60\\]+))\s*&&\s*)?apply_?patch\s*<<`)
+
+// patchIn is the patch that a command hands to apply_patch, and the folder that it goes to for that: it is shown besides the
+// command and never for it.
+func patchIn(raw []byte) (text, folder string, ok bool) {
 	text, isText := wire.String(raw)
 	if words, err := wire.Elements(raw); !isText && err == nil && len(words) > 1 {
 		first, _ := wire.String(words[0])
-		if text, _ = wire.String(words[len(words)-1]); first == patch.Tool {
-			return patch.In(text)
+		if text, _ = wire.String(words[len(words)-1]); first == patch.Tool || first == patch.Alias {
+			text, ok = patch.In(text)
+			return text, "", ok
 		}
 	}
-	rest, ok := strings.CutPrefix(strings.TrimSpace(text), patch.Tool)
-	if !ok || !strings.HasPrefix(strings.TrimSpace(rest), "<<") {
-		return "", false
+	at := handsOver.FindStringSubmatch(text)
+	if at == nil {
+		return "", "", false
 	}
-	return patch.In(rest)
+	text, ok = patch.In(text[len(at[0])-len("<<"):])
+	return text, at[1] + at[2] + at[3], ok
 }
 
 // handed shows what is handed to apply_patch, if it is a patch.
 func (p *partWriter) handed(name, text string) bool {
 	inner, ok := patch.In(text)
-	return ok && p.patch(name, inner)
+	return ok && p.patch(name, inner, "")
 }
 
 // patchDoes is what becomes of a file besides the lines that follow.
@@ -150,15 +157,22 @@ func (c *comparison) say(op, text string) {
 	c.count(op, 1)
 }
 
-// patch shows a patch in the form of apply_patch, file by file. false: there is nothing in it to show.
-func (p *partWriter) patch(name, text string) bool {
+// patch shows a patch in the form of apply_patch, file by file, as it is read in a folder of its own, if it is. false: there
+// is nothing in it to show.
+func (p *partWriter) patch(name, text, folder string) bool {
 	files := patch.Files(text)
+	below := func(file string) string {
+		if folder == "" || file == "" || path.IsAbs(file) {
+			return file
+		}
+		return path.Join(folder, file)
+	}
 	shown := min(len(files), max(1, maxCallParts-len(p.parts)))
 	for _, f := range files[:shown] {
 		does, c := patched(f)
-		p.diff(name, f.Path, does, c)
+		p.diff(name, below(f.Path), does, c)
 		if f.To != "" {
-			p.parts = append(p.parts, p.path("moves it to", f.To))
+			p.parts = append(p.parts, p.path("moves it to", below(f.To)))
 		}
 	}
 	if n := len(files) - shown; n > 0 {

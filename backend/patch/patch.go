@@ -9,6 +9,8 @@ import (
 const (
 	// Tool is the one tool that reads a patch. To any other the same text is something else: to a shell, a script.
 	Tool = "apply_patch"
+	// Alias is another name of it in a shell.
+	Alias = "applypatch"
 	// Begins is how a patch begins.
 	Begins = "*** Begin Patch"
 )

@@ -25,6 +25,9 @@ slow() { [ -e "$1" ] || printf ' (the first time this takes some minutes, in sil
 # need_tools: what must be there before anything else.
 need_tools() {
 	command -v go >/dev/null || die "Go is missing: install it from https://go.dev/dl/ (go.mod says which version)"
+	case $(GOTOOLCHAIN=local go env GOVERSION) in
+	go1.? | go1.?.* | go1.1* | go1.20*) die "$(GOTOOLCHAIN=local go env GOVERSION) is too old: 1.21 or newer fetches the version that go.mod names: https://go.dev/dl/" ;;
+	esac
 	command -v node >/dev/null && command -v npm >/dev/null || die "Node.js (20.19 or newer, with npm) is missing: https://nodejs.org"
 	node -e 'const [a,b]=process.versions.node.split(".").map(Number); process.exit(a>20||(a==20&&b>=19)?0:1)' ||
 		die "Node.js $(node -v) is too old: the frontend needs 20.19 or newer"
