@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"deskbell/backend/inbox"
-	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -102,7 +101,7 @@ func shellWords(text string, posix bool) ([]string, bool) {
 	another := func(r rune) bool { return strings.ContainsRune(startsAnother, r) || r == '%' && !posix }
 	for _, r := range text {
 		switch {
-		case r < ' ' && r != '\t', r > '~' && unseen.Is(r):
+		case r < ' ' && r != '\t', r > '~' && controls(r):
 			return nil, false
 		case quote != 0 && r == quote:
 			quote = 0
@@ -150,3 +149,7 @@ func assignment(word string) bool {
 		return r != '_' && r != '+' && r != '[' && r != ']' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
+
+// controls says whether a character may change what is read, or how. They are fewer than those that show nothing: a shell and
+// a program take the rest, such as what makes an emoji of a sign, for letters like others, and so do rules.
+func controls(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }

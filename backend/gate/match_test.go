@@ -310,6 +310,7 @@ func TestACommandBeginsWithItsWordsAndStartsNothingElse(t *testing.T) {
 		{"git status 'a", false},
 		{"git status a\u2028rm", false},
 		{"git status a\u202erm", false},
+		{"git status '\u2714\ufe0f' a\u00a0b", true}, // letters like others
 		{"git status \xff", false},
 		{"g*t status", false},
 		{"", false},

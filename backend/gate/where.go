@@ -14,7 +14,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"deskbell/backend/inbox"
-	"deskbell/backend/unseen"
 	"deskbell/backend/wire"
 )
 
@@ -136,7 +135,7 @@ func doubtfulPath(p string) bool {
 	if p == "" || len(p) > maxText || !utf8.ValidString(p) || strings.TrimSpace(p) != p || p[0] == '@' || strings.ContainsAny(p, "$%{}") {
 		return true
 	}
-	if strings.ContainsFunc(p, func(r rune) bool { return unseen.Is(r) && r != ' ' }) {
+	if strings.ContainsFunc(p, func(r rune) bool { return controls(r) || unicode.IsSpace(r) && r != ' ' }) {
 		return true
 	}
 	windows := drive(p)
