@@ -13,14 +13,14 @@ test('a live session is shown with its lease, and closing it says what that lead
   await page.says('li.session', /1 message waits for it/);
   await agent.ask('May I?', { agent: { id: agent.id, run_id: '1', runtime: 'cli', session: s.id } });
   await page.says('li.session', /waits for 1 answer/);
-  await p.getByRole('button', { name: 'Close the session night shift…' }).click();
+  await p.getByRole('button', { name: /^Close the session night shift \S+…$/ }).click();
   await page.says('dialog', /not acknowledged bounces, even if it was collected/);
   await page.says('dialog', /Asks and tasks that were acknowledged stay open/);
   await page.says('dialog', /cannot open a new session until you resume it/);
   await page.keys('Enter'); // the focus is on Cancel
   await until('the dialog to go', () => p.locator('dialog').count(), (n) => n === 0);
   assert.equal(await p.locator('li.session').count(), 1);
-  await p.getByRole('button', { name: 'Close the session night shift…' }).click();
+  await p.getByRole('button', { name: /^Close the session night shift \S+…$/ }).click();
   await p.locator('dialog button.danger').click();
   await until('it to end', () => p.locator('li.session').count(), (n) => n === 0);
   await page.says('main', /Stopped by you/);
@@ -44,7 +44,7 @@ test('a message to a session with a long name keeps to its line', { hash: '#/age
 
 test('a session that ended before it is closed is not called closed, and its agent is stopped', { hash: '#/agents/deploybot%2Fdev-team' }, async ({ hub, agent, page, p }) => {
   const s = (await session(agent, { label: 'short' })).session;
-  await p.getByRole('button', { name: 'Close the session short…' }).click();
+  await p.getByRole('button', { name: /^Close the session short \S+…$/ }).click();
   await page.says('dialog', /Close the session/);
   await hub.call('DELETE', `/v1/sessions/${s.id}`, undefined, { token: agent.token });
   await p.locator('dialog button.danger').click();
