@@ -100,7 +100,7 @@ func (p *partWriter) edits(m wire.Member, path string) bool {
 }
 
 // handsOver is how a shell hands a patch to that program, in the folder that it goes to first.
-var handsOver = regexp.MustCompile(`^\s*(?:cd\s+(?:'([^']+)'|"([^"$\x60\\]+)"|([^\s'"&;|$\x60\\]+))\s*&&\s*)?apply_?patch\s*<<`)
+var handsOver = regexp.MustCompile(`^\s*(?:cd\s+(?:'([^']+)'|"([^"$\x60\\]+)"|([^\s'"&;|$\x60\\-][^\s'"&;|$\x60\\]*))\s*&&\s*)?apply_?patch\s*<<`)
 
 // patchIn is the patch that a command hands to apply_patch, and the folder that it goes to for that: it is shown besides the
 // command and never for it.

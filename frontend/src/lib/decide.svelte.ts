@@ -25,6 +25,8 @@ export function goesOut(until: number): string {
 class Decisions {
   /** Decisions that can still be taken back, newest last. */
   held = $state<Held[]>([]);
+  /** Of those, the ones that are being taken back here. */
+  private readonly undoing = new Set<string>();
   /** What the hub said against the last attempt, per item. */
   problem = $state<{ id: string; at: Problem } | null>(null);
   /** The open editor's way to send, and a task's to tick its n-th step, for the keys. */
@@ -114,7 +116,7 @@ class Decisions {
   async settle(h: Held, look: Look = api.item): Promise<void> {
     try {
       const d = await look(h.id);
-      if (!this.held.includes(h) || d.held_decision?.commit_at === h.until) return;
+      if (this.undoing.has(h.id) || !this.held.includes(h) || d.held_decision?.commit_at === h.until) return;
       this.forget(h.id);
       if (d.outcome?.resolved_at === h.until && d.outcome.actor.startsWith('human:')) return; // it went out
       h.back?.(true);
@@ -154,11 +156,12 @@ class Decisions {
   }
 
   async undo(id: string): Promise<void> {
-    const held = this.held.find((h) => h.id === id);
-    this.forget(id); // what comes of it is told here, and not as something that was done elsewhere
+    if (this.undoing.has(id)) return;
+    this.undoing.add(id); // what comes of it is told here, and not as something that was done elsewhere
     try {
       const detail = await api.undo(id);
-      const back = held?.back;
+      const back = this.held.find((h) => h.id === id)?.back;
+      this.forget(id);
       if (back) {
         back(false);
         ui.say('Taken back');
@@ -171,8 +174,10 @@ class Decisions {
       ui.pane = 'item';
       ui.say('Taken back');
     } catch (e) {
-      if (held && !(e instanceof Refused)) this.held = [...this.held, held];
+      if (e instanceof Refused) this.forget(id);
       ui.toast(failWords(e, unsure), 'bad');
+    } finally {
+      this.undoing.delete(id);
     }
   }
 
